@@ -34,13 +34,13 @@ namespace lockstep::backend::aten::kernels {
 
 namespace {
 
-using Operator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x);
+using UnaryOperator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x);
 
 enum class Strides { any, contiguous };
 
 /// A one-operand operator of ATen on floats. The test of positions shows for each one used here that an element's bits do
 /// not depend on its neighbours, its position or the length.
-std::unique_ptr<Kernel> make_unary(const KernelRequest& request, Operator apply,
+std::unique_ptr<Kernel> make_unary(const KernelRequest& request, UnaryOperator apply,
                                    Strides strides = Strides::contiguous) {
   if (!is_float(request.inputs[0].dtype)) return nullptr;
   return make_tensor_kernel(request,
@@ -53,7 +53,7 @@ std::unique_ptr<Kernel> make_unary(const KernelRequest& request, Operator apply,
 
 /// By ATen on floats, by a loop on complex numbers, whose elements left over from vectors ATen rounds otherwise.
 template <class F>
-std::unique_ptr<Kernel> make_inexact(const KernelRequest& request, Operator apply, F) {
+std::unique_ptr<Kernel> make_inexact(const KernelRequest& request, UnaryOperator apply, F) {
   const DType dtype = request.inputs[0].dtype;
   if (!is_complex(dtype)) return make_unary(request, apply);
   return with_complex(dtype, [&]<class T>() { return make_map<T, T>(request, [](T x) { return F{}(x); }); });

@@ -18,7 +18,7 @@ Made classified(std::int64_t classes, F features) {
   });
 }
 
-TransformerOptions blocks_of(OptionsByName& o, const TransformerOptions& usual) {
+TransformerOptions transformer_blocks(OptionsByName& o, const TransformerOptions& usual) {
   return {.width = o.integer("width", usual.width),
           .depth = o.integer("depth", usual.depth),
           .heads = o.integer("heads", usual.heads)};
@@ -92,8 +92,9 @@ constexpr ModelEntry entries_of_core[] = {
     {"vit",
      [](std::int64_t classes, OptionsByName& o) {
        const VitOptions usual;
-       return made<VitOptions>(
-           vit, {.classes = classes, .patch = o.integer("patch", usual.patch), .blocks = blocks_of(o, usual.blocks)});
+       return made<VitOptions>(vit, {.classes = classes,
+                                     .patch = o.integer("patch", usual.patch),
+                                     .blocks = transformer_blocks(o, usual.blocks)});
      }},
 };
 

@@ -16,30 +16,30 @@ namespace lockstep {
 namespace {
 
 /// Pairs so far, and prices at which none of them would change: cost - row price - column price >= 0, and 0 where paired.
-struct Pairs {
+struct Pairing {
   Array row_price, column_price;
   Array column_of, row_of;  ///< int32, -1 where there is none.
 };
-LOCKSTEP_TREE(Pairs, row_price, column_price, column_of, row_of);
+LOCKSTEP_TREE(Pairing, row_price, column_price, column_of, row_of);
 
 /// The tree of shortest paths from a row that has no column.
-struct Search {
+struct PathSearch {
   Array distance;  ///< Of each column so far.
   Array from;      ///< The row before each column, int32.
   Array is_done;   ///< Columns whose distance is final.
   Array row, end;  ///< What is looked at next; the column the path ends in, -1 while none is known.
   Array length;    ///< Of the path to it.
 };
-LOCKSTEP_TREE(Search, distance, from, is_done, row, end, length);
+LOCKSTEP_TREE(PathSearch, distance, from, is_done, row, end, length);
 
 Array pick(const Array& values, const Array& index) { return dynamic_index_in_dim(values, index, 0, false); }
 
-Search searched(const Array& cost, const Pairs& pairs, const Array& start) {
+PathSearch shortest_path(const Array& cost, const Pairing& pairs, const Array& start) {
   const std::int64_t columns = cost.dim(1);
   const Array inf = full({}, std::numeric_limits<double>::infinity(), cost.dtype());
   const Array none = full({}, -1, int32);
-  const auto goes_on = [&](const Search& s) { return (s.end < 0) & (s.length < inf); };
-  const auto step = [&](const Search& s) {
+  const auto goes_on = [&](const PathSearch& s) { return (s.end < 0) & (s.length < inf); };
+  const auto step = [&](const PathSearch& s) {
     const Array way = s.length + pick(cost, s.row) - pick(pairs.row_price, s.row) - pairs.column_price;
     const Array is_shorter = logical_not(s.is_done) & (way < s.distance);
     const Array distance = where(is_shorter, way, s.distance), from = where(is_shorter, s.row, s.from);
@@ -47,24 +47,24 @@ Search searched(const Array& cost, const Pairs& pairs, const Array& start) {
     const Array nearest = argmin(open, 0);
     const Array length = pick(open, nearest);
     const Array next = pick(pairs.row_of, nearest);
-    return Search{distance,
-                  from,
-                  s.is_done | ((arange(columns) == nearest) & (length < inf)),
-                  where(next < 0, s.row, next),
-                  where((next < 0) & (length < inf), nearest, none),
-                  length};
+    return PathSearch{distance,
+                      from,
+                      s.is_done | ((arange(columns) == nearest) & (length < inf)),
+                      where(next < 0, s.row, next),
+                      where((next < 0) & (length < inf), nearest, none),
+                      length};
   };
-  const Search first{full({columns}, std::numeric_limits<double>::infinity(), cost.dtype()),
-                     full({columns}, -1, int32),
-                     full({columns}, false, bool_),
-                     start,
-                     none,
-                     full({}, 0.0, cost.dtype())};
+  const PathSearch first{full({columns}, std::numeric_limits<double>::infinity(), cost.dtype()),
+                         full({columns}, -1, int32),
+                         full({columns}, false, bool_),
+                         start,
+                         none,
+                         full({}, 0.0, cost.dtype())};
   return while_loop(goes_on, step, first);
 }
 
 /// Prices under which the path found is free: those of rows reached rise, those of their columns fall.
-Pairs repriced(const Pairs& pairs, const Search& s, const Array& start) {
+Pairing repriced(const Pairing& pairs, const PathSearch& s, const Array& start) {
   const Array is_found = s.end >= 0;
   const Array change = where(s.is_done & is_found, s.length - s.distance, 0);
   const Array is_paired = pairs.column_of >= 0;
@@ -80,7 +80,7 @@ struct Turn {
 };
 LOCKSTEP_TREE(Turn, column_of, row_of, column);
 
-Pairs augmented(const Pairs& pairs, const Search& s) {
+Pairing augmented(const Pairing& pairs, const PathSearch& s) {
   const auto goes_on = [](const Turn& t) { return t.column >= 0; };
   const auto step = [&](const Turn& t) {
     const Array row = pick(s.from, t.column);
@@ -95,12 +95,12 @@ Pairs augmented(const Pairs& pairs, const Search& s) {
 /// The column of each row of a matrix that is no taller than wide.
 Array columns_of_rows(const Array& cost) {
   const std::int64_t rows = cost.dim(0), columns = cost.dim(1);
-  const auto next = [&](const Array& row, const Pairs& pairs) {
-    const Search found = searched(cost, pairs, row);
+  const auto next = [&](const Array& row, const Pairing& pairs) {
+    const PathSearch found = shortest_path(cost, pairs, row);
     return augmented(repriced(pairs, found, row), found);
   };
-  const Pairs none{zeros({rows}, cost.dtype()), zeros({columns}, cost.dtype()), full({rows}, -1, int32),
-                   full({columns}, -1, int32)};
+  const Pairing none{zeros({rows}, cost.dtype()), zeros({columns}, cost.dtype()), full({rows}, -1, int32),
+                     full({columns}, -1, int32)};
   return fori_loop(0, rows, next, none).column_of;
 }
 

@@ -36,7 +36,7 @@ struct System {
   static Array squared(const Array& x) { return real(dot(x, x)); }
 };
 
-Array cg(const System& system) {
+Array solved_by_cg(const System& system) {
   using State = std::tuple<Array, Array, Array, Array, Array>;  // x, residual, direction, gamma, iterations
   const Array least = system.least();
   const Array residual = system.b - system.a(system.start), direction = system.preconditioner(residual);
@@ -67,7 +67,7 @@ std::pair<Array, Array> divisor(const Array& x) {
   return {where(none, ones_like(x), x), none};
 }
 
-Array bicgstab(const System& system) {
+Array solved_by_bicgstab(const System& system) {
   const Array least = system.least();
   const Array residual = system.b - system.a(system.start);
   const Array one = ones({}, residual.dtype());
@@ -135,7 +135,7 @@ Array krylov_step(const System& system, const Array& x, std::int64_t vectors) {
   return x + matmul(shares, slice_in_dim(basis, 0, vectors, 0));
 }
 
-Array gmres(const System& system) {
+Array solved_by_gmres(const System& system) {
   using State = std::tuple<Array, Array, Array>;  // x, square of the residual, iterations
   const std::int64_t vectors =
       std::clamp<std::int64_t>(system.options.restart, 1, std::max<std::int64_t>(system.b.size(), 1));
@@ -154,13 +154,13 @@ Array gmres(const System& system) {
 Array found(Iteration kind, const System& system) {
   switch (kind) {
     case Iteration::cg:
-      return cg(system);
+      return solved_by_cg(system);
     case Iteration::bicgstab:
-      return bicgstab(system);
+      return solved_by_bicgstab(system);
     case Iteration::gmres:
       break;
   }
-  return gmres(system);
+  return solved_by_gmres(system);
 }
 
 }  // namespace

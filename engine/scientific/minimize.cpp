@@ -39,7 +39,7 @@ using Evaluate = std::function<Point(const Array&)>;
 Array dot(const Array& a, const Array& b) { return sum(a * b); }
 
 /// A step along the direction at which the value is low enough and the slope flat enough.
-Bracket searched(const Evaluate& evaluate, const Point& from, const Array& direction) {
+Bracket line_search(const Evaluate& evaluate, const Point& from, const Array& direction) {
   constexpr double sufficient = 1e-4, curvature = 0.9;
   constexpr int most = 50;
   const Array slope = dot(from.gradient, direction);
@@ -101,7 +101,7 @@ Minimum<Tree> minimize(const TreeFunction& f, const Tree& start, const MinimizeO
   const auto step = [&](const QuasiNewton& s) {
     const Array newton = -matmul(s.inverse, s.point.gradient);
     const Array direction = where(dot(newton, s.point.gradient) < 0, newton, -s.point.gradient);
-    const Bracket found = searched(evaluate, s.point, direction);
+    const Bracket found = line_search(evaluate, s.point, direction);
     const Array lower = found.point.value <= s.point.value;
     const auto chosen = [&](const Array& there, const Array& here) { return where(lower, there, here); };
     const Point next{chosen(found.point.x, s.point.x), chosen(found.point.value, s.point.value),

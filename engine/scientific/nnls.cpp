@@ -19,7 +19,7 @@ struct Iterate {
 };
 LOCKSTEP_TREE(Iterate, x, ahead, momentum);
 
-void check(const Array& a, const Array& b, const NnlsOptions& options) {
+void check_nnls_arguments(const Array& a, const Array& b, const NnlsOptions& options) {
   if (a.ndim() != 2 || b.ndim() < 1 || b.ndim() > 2 || a.dim(0) != b.dim(0)) {
     throw ShapeError(fmt::format("nnls: a is {}, b {}; expected [m, n], and [m] or [m, k]", to_string(a.type()),
                                  to_string(b.type())));
@@ -45,7 +45,7 @@ Array bound_of(const Array& squares) {
 }  // namespace
 
 Array nnls(const ArrayOperand& a, const ArrayOperand& b, const NnlsOptions& options) {
-  check(a, b, options);
+  check_nnls_arguments(a, b, options);
   const DType dtype = promote(promote(a.dtype(), b.dtype()), float32);
   const Array matrix = convert(a, dtype), transposed = transpose(matrix);
   const Array squares = matmul(transposed, matrix), target = matmul(transposed, convert(b, dtype));

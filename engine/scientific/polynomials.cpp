@@ -17,7 +17,7 @@ namespace lockstep {
 
 namespace {
 
-void expect_vector(std::string_view op, const Array& p) {
+void expect_coefficients(std::string_view op, const Array& p) {
   if (p.ndim() == 1) return;
   throw ShapeError(fmt::format("{}: {} given; expected a vector of coefficients, or vmap", op, to_string(p.shape())));
 }
@@ -38,22 +38,22 @@ Array powers(const Array& p, std::int64_t n) {
 }  // namespace
 
 Array polyadd(const ArrayOperand& a, const ArrayOperand& b) {
-  expect_vector("polyadd", a);
-  expect_vector("polyadd", b);
+  expect_coefficients("polyadd", a);
+  expect_coefficients("polyadd", b);
   const std::int64_t size = std::max(a.size(), b.size());
   return lengthened(a, size) + lengthened(b, size);
 }
 
 Array polysub(const ArrayOperand& a, const ArrayOperand& b) {
-  expect_vector("polysub", a);
-  expect_vector("polysub", b);
+  expect_coefficients("polysub", a);
+  expect_coefficients("polysub", b);
   const std::int64_t size = std::max(a.size(), b.size());
   return lengthened(a, size) - lengthened(b, size);
 }
 
 Array polymul(const ArrayOperand& a, const ArrayOperand& b) {
-  expect_vector("polymul", a);
-  expect_vector("polymul", b);
+  expect_coefficients("polymul", a);
+  expect_coefficients("polymul", b);
   const DType dtype = api::common_dtype({a, b});
   if (!is_complex(dtype)) return convolve(a, b);
   // No library convolves complex numbers.
@@ -63,7 +63,7 @@ Array polymul(const ArrayOperand& a, const ArrayOperand& b) {
 }
 
 Array polyder(const ArrayOperand& p, std::int64_t order) {
-  expect_vector("polyder", p);
+  expect_coefficients("polyder", p);
   expect_count("polyder", "the order", order);
   Array result = p;
   for (std::int64_t i = 0; i < order; ++i) {
@@ -75,7 +75,7 @@ Array polyder(const ArrayOperand& p, std::int64_t order) {
 }
 
 Array polyint(const ArrayOperand& p, std::int64_t order) {
-  expect_vector("polyint", p);
+  expect_coefficients("polyint", p);
   expect_count("polyint", "the order", order);
   Array result = convert(p, api::inexact(p.dtype()));
   for (std::int64_t i = 0; i < order; ++i) {
@@ -85,7 +85,7 @@ Array polyint(const ArrayOperand& p, std::int64_t order) {
 }
 
 Array polyfit(const ArrayOperand& x, const ArrayOperand& y, std::int64_t degree, const std::optional<Array>& weights) {
-  expect_vector("polyfit", x);
+  expect_coefficients("polyfit", x);
   expect_count("polyfit", "the degree", degree);
   const bool fits = (y.ndim() == 1 || y.ndim() == 2) && y.dim(0) == x.size() && x.size() > 0 &&
                     (!weights || weights->shape() == x.shape());
@@ -110,7 +110,7 @@ Array polyfit(const ArrayOperand& x, const ArrayOperand& y, std::int64_t degree,
 }
 
 Array roots(const ArrayOperand& p) {
-  expect_vector("roots", p);
+  expect_coefficients("roots", p);
   const Array coefficients = convert(p, api::inexact(p.dtype()));
   const std::int64_t n = p.size() - 1;
   if (n < 1) return zeros({0}, promote(coefficients.dtype(), complex64));
@@ -120,7 +120,7 @@ Array roots(const ArrayOperand& p) {
 }
 
 Array poly(const ArrayOperand& roots) {
-  expect_vector("poly", roots);
+  expect_coefficients("poly", roots);
   const Array zeros_of_it = convert(roots, api::inexact(roots.dtype()));
   Array result = ones({1}, zeros_of_it.dtype());
   for (std::int64_t i = 0; i < roots.size(); ++i) {

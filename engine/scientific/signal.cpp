@@ -21,10 +21,7 @@ namespace lockstep::signal {
 
 namespace {
 
-/// What a signal is computed in: float32, float64 or a complex dtype.
-Array wide(const Array& x) { return convert(x, api::widened(x.dtype())); }
-
-DType real_of(DType dtype) { return dtype == float64 || dtype == complex128 ? float64 : float32; }
+DType real_dtype_of(DType dtype) { return dtype == float64 || dtype == complex128 ? float64 : float32; }
 
 /// How segments lie in a signal.
 struct Segments {
@@ -68,8 +65,8 @@ Array extended(const Array& x, std::int64_t low, std::int64_t high) {
 
 Stft stft(const ArrayOperand& x, const StftOptions& options) {
   if (x.ndim() == 0) throw ShapeError("signal.stft: a scalar given; expected a signal along the last axis");
-  const Array signal = wide(x);
-  const DType real_dtype = real_of(signal.dtype());
+  const Array signal = api::as_widened(x);
+  const DType real_dtype = real_dtype_of(signal.dtype());
   const std::int64_t samples = std::min(options.segment, std::max<std::int64_t>(x.dim(-1), 1));
   const Segments segments("signal.stft", options, samples, options.length.value_or(samples), real_dtype);
   const std::int64_t half = options.boundary ? samples / 2 : 0;
@@ -99,7 +96,7 @@ Array istft(const ArrayOperand& values, const StftOptions& options, bool oneside
   const std::int64_t length = options.length.value_or(odd ? full + 1 : full);
   const Array spectra = swapaxes(values, -1, -2);
   const Segments segments("signal.istft", options, std::min(options.segment, length), length,
-                          real_of(wide(values).dtype()));
+                          real_dtype_of(api::as_widened(values).dtype()));
   const Array all = onesided ? fft::irfft(spectra, length) : fft::ifft(spectra, length);
   const Array frames = slice_in_dim(all, 0, segments.size, -1) * (segments.window * sum(segments.window));
   const std::int64_t count = values.dim(-1);
@@ -201,14 +198,14 @@ Array correlate2d(const ArrayOperand& a, const ArrayOperand& b, std::string_view
 
 Array detrend(const ArrayOperand& x, bool linear, std::int64_t axis) {
   const int dim = normalize_axis(axis, x.ndim(), "signal.detrend");
-  const Array signal = wide(x);
+  const Array signal = api::as_widened(x);
   const DType dtype = api::inexact(x.dtype());
   const Array centered = api::centered(signal, {dim});
   if (!linear || x.dim(dim) < 2) return convert(centered, dtype);
   const auto n = static_cast<double>(x.dim(dim));
   Axes column = repeated(x.ndim(), 1);
   nth(column, dim) = x.dim(dim);
-  const Array time = reshape(arange(x.dim(dim), real_of(signal.dtype())) - (n - 1) / 2, column);
+  const Array time = reshape(arange(x.dim(dim), real_dtype_of(signal.dtype())) - (n - 1) / 2, column);
   const Array slope = sum(centered * time, dim, true) / (n * (n * n - 1) / 12);
   return convert(centered - slope * time, dtype);
 }
@@ -237,13 +234,13 @@ Array orthogonal_scale(std::int64_t n, DType dtype) {
 
 /// The function of real signals along the last axis, on either part of a complex one along any.
 template <class F>
-Array along(std::string_view op, const Array& x, std::int64_t axis, const F& f) {
+Array on_parts_along(std::string_view op, const Array& x, std::int64_t axis, const F& f) {
   const int dim = normalize_axis(axis, x.ndim(), op);
   if (x.dim(dim) == 0) {
     throw ShapeError(
         fmt::format("{}: {} has no elements along axis {}; expected at least one", op, to_string(x.shape()), dim));
   }
-  const Array signal = moveaxis(wide(x), dim, -1);
+  const Array signal = moveaxis(api::as_widened(x), dim, -1);
   const Array result = is_complex(signal.dtype()) ? complex(f(real(signal)), f(imag(signal))) : f(signal);
   return moveaxis(result, -1, dim);
 }
@@ -251,7 +248,7 @@ Array along(std::string_view op, const Array& x, std::int64_t axis, const F& f) 
 }  // namespace
 
 Array dct(const ArrayOperand& x, std::int64_t axis, bool ortho) {
-  return along("signal.dct", x, axis, [&](const Array& signal) {
+  return on_parts_along("signal.dct", x, axis, [&](const Array& signal) {
     const std::int64_t n = signal.dim(-1);
     const Array ordered = take(signal, array(evens_then_odds(n)), -1, IndexMode::promise_in_bounds);
     const Array wave = fft::fft(ordered) * quarter_wave(n, -1, signal.dtype());
@@ -261,7 +258,7 @@ Array dct(const ArrayOperand& x, std::int64_t axis, bool ortho) {
 }
 
 Array idct(const ArrayOperand& x, std::int64_t axis, bool ortho) {
-  return along("signal.idct", x, axis, [&](const Array& given) {
+  return on_parts_along("signal.idct", x, axis, [&](const Array& given) {
     const std::int64_t n = given.dim(-1);
     const Array values = ortho ? given / orthogonal_scale(n, given.dtype()) : given;
     const Array mirrored = extended(flip(slice_in_dim(values, 1, n, -1), -1), 1, 0);

@@ -21,7 +21,7 @@ std::uint64_t word(std::string_view text, std::size_t at) {
 std::uint64_t mixed(std::uint64_t v) { return v ^ (v >> 47); }
 
 /// Two words as one.
-std::uint64_t joined(std::uint64_t u, std::uint64_t v, std::uint64_t factor) {
+std::uint64_t words_joined(std::uint64_t u, std::uint64_t v, std::uint64_t factor) {
   const std::uint64_t a = mixed((u ^ v) * factor);
   return mixed((v ^ a) * factor) * factor;
 }
@@ -32,9 +32,9 @@ std::uint64_t up_to_16(std::string_view s) {
   if (n >= 8) {
     const std::uint64_t a = word(s, 0) + k2, b = word(s, n - 8);
     const std::uint64_t c = std::rotr(b, 37) * factor + a;
-    return joined(c, (std::rotr(a, 25) + b) * factor, factor);
+    return words_joined(c, (std::rotr(a, 25) + b) * factor, factor);
   }
-  if (n >= 4) return joined(n + (word<std::uint32_t>(s, 0) << 3), word<std::uint32_t>(s, n - 4), factor);
+  if (n >= 4) return words_joined(n + (word<std::uint32_t>(s, 0) << 3), word<std::uint32_t>(s, n - 4), factor);
   if (n == 0) return k2;
   const auto byte = [&](std::size_t i) { return std::uint32_t{static_cast<unsigned char>(s[i])}; };
   const std::uint32_t y = byte(0) + (byte(n >> 1) << 8);
@@ -46,7 +46,7 @@ std::uint64_t up_to_32(std::string_view s) {
   const std::size_t n = s.size();
   const std::uint64_t factor = k2 + n * 2;
   const std::uint64_t a = word(s, 0) * k1, b = word(s, 8), c = word(s, n - 8) * factor, d = word(s, n - 16) * k2;
-  return joined(std::rotr(a + b, 43) + std::rotr(c, 30) + d, a + std::rotr(b + k2, 18) + c, factor);
+  return words_joined(std::rotr(a + b, 43) + std::rotr(c, 30) + d, a + std::rotr(b + k2, 18) + c, factor);
 }
 
 std::uint64_t up_to_64(std::string_view s) {
@@ -54,10 +54,10 @@ std::uint64_t up_to_64(std::string_view s) {
   const std::uint64_t factor = k2 + n * 2;
   const std::uint64_t a = word(s, 0) * k2, b = word(s, 8), c = word(s, n - 8) * factor, d = word(s, n - 16) * k2;
   const std::uint64_t y = std::rotr(a + b, 43) + std::rotr(c, 30) + d;
-  const std::uint64_t z = joined(y, a + std::rotr(b + k2, 18) + c, factor);
+  const std::uint64_t z = words_joined(y, a + std::rotr(b + k2, 18) + c, factor);
   const std::uint64_t e = word(s, 16) * factor, f = word(s, 24);
   const std::uint64_t g = (y + word(s, n - 32)) * factor, h = (z + word(s, n - 24)) * factor;
-  return joined(std::rotr(e + f, 43) + std::rotr(g, 30) + h, e + std::rotr(f + a, 18) + g, factor);
+  return words_joined(std::rotr(e + f, 43) + std::rotr(g, 30) + h, e + std::rotr(f + a, 18) + g, factor);
 }
 
 using Pair = std::pair<std::uint64_t, std::uint64_t>;
@@ -94,7 +94,8 @@ std::uint64_t longer(std::string_view s) {
   v.first += w.first;
   w.first += v.first;
   take(n - 64, factor, 9, 9);
-  return joined(joined(v.first, w.first, factor) + mixed(y) * k0 + z, joined(v.second, w.second, factor) + x, factor);
+  return words_joined(words_joined(v.first, w.first, factor) + mixed(y) * k0 + z,
+                      words_joined(v.second, w.second, factor) + x, factor);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
-#include <lockstep/text/hashed_features.h>
 #include <lockstep/sources.h>
+#include <lockstep/text/hashed_features.h>
 
 #include "engine/text/fingerprints.h"
 
@@ -19,7 +19,7 @@ void check_bins(const char* who, std::int64_t bins) {
 std::uint64_t bin_of(std::uint64_t hash, std::int64_t bins) { return hash % static_cast<std::uint64_t>(bins); }
 
 /// The hash of two hashes, in an order.
-std::uint64_t joined(std::uint64_t first, std::uint64_t second) {
+std::uint64_t hashes_joined(std::uint64_t first, std::uint64_t second) {
   constexpr std::uint64_t factor = 0xC6A4A7935BD1E995U;
   const auto mixed = [](std::uint64_t v) { return v ^ (v >> 47); };
   std::uint64_t hash = first ^ factor;
@@ -78,7 +78,7 @@ std::int64_t hash_crossing(const std::vector<HashedFeature>& features, std::int6
     const auto* number = std::get_if<std::int64_t>(&feature);
     const std::uint64_t own =
         number != nullptr ? static_cast<std::uint64_t>(*number) : fingerprint64(std::get<std::string>(feature));
-    hash = joined(hash, own);
+    hash = hashes_joined(hash, own);
   }
   return static_cast<std::int64_t>(bin_of(hash, bins));
 }

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/audio.h>
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 
@@ -44,29 +45,29 @@ std::string wav(const Form& f, const std::string& samples) {
   return riff(chunk("fmt ", format(f)) + chunk("data", samples));
 }
 
-data::Audio parsed(const std::string& bytes) {
+data::Audio parsed_wav(const std::string& bytes) {
   return data::parse_wav(std::as_bytes(std::span(bytes.data(), bytes.size())), "f");
 }
-std::vector<float> samples(const data::Audio& audio) {
+std::vector<float> samples_of(const data::Audio& audio) {
   const auto values = data::elements<float>(audio.samples);
   return {values.begin(), values.end()};
 }
 std::string refusal(const std::string& bytes) {
-  return tests::error_text<DataError>([&] { parsed(bytes); });
+  return tests::error_text<DataError>([&] { parsed_wav(bytes); });
 }
 
 }  // namespace
 
 TEST_CASE("read_wav reads whole numbers of 8 to 32 bits and floats") {
-  const auto of = [](int bits, const std::string& bytes) { return samples(parsed(wav({.bits = bits}, bytes))); };
+  const auto of = [](int bits, const std::string& bytes) { return samples_of(parsed_wav(wav({.bits = bits}, bytes))); };
   CHECK(of(8, std::string("\x00\x80\xFF", 3)) == std::vector<float>{-1, 0, 127.0F / 128});
   CHECK(of(16, little(0x8000, 2) + little(0, 2) + little(0x4000, 2)) == std::vector<float>{-1, 0, 0.5F});
   CHECK(of(24, little(0x800000, 3) + little(0x200000, 3) + little(0xFFFFFF, 3)) ==
         std::vector<float>{-1, 0.25F, -0x1p-23F});
   CHECK(of(32, little(0x80000000, 4) + little(0x40000000, 4)) == std::vector<float>{-1, 0.5F});
   const std::string quarter = little(std::bit_cast<std::uint32_t>(0.25F), 4);
-  CHECK(samples(parsed(wav({.kind = 3, .bits = 32}, quarter))) == std::vector<float>{0.25F});
-  const data::Audio stereo = parsed(wav({.channels = 2, .rate = 44100}, little(1 << 14, 2) + little(0, 2)));
+  CHECK(samples_of(parsed_wav(wav({.kind = 3, .bits = 32}, quarter))) == std::vector<float>{0.25F});
+  const data::Audio stereo = parsed_wav(wav({.channels = 2, .rate = 44100}, little(1 << 14, 2) + little(0, 2)));
   CHECK(stereo.samples.type == ArrayType{float32, {1, 2}, {}});
   CHECK(stereo.sampling_rate == 44100);
 }
@@ -75,8 +76,8 @@ TEST_CASE("read_wav passes other chunks, and takes the extensible form") {
   const std::string extended =
       format({.kind = 0xFFFE}) + little(22, 2) + little(16, 2) + little(4, 4) + little(1, 2) + std::string(14, 'g');
   const std::string bytes = riff(chunk("LIST", "odd") + chunk("fmt ", extended) + chunk("data", little(0x4000, 2)));
-  CHECK(samples(parsed(bytes)) == std::vector<float>{0.5F});
-  CHECK(parsed(wav({}, "")).samples.type == ArrayType{float32, {0, 1}, {}});
+  CHECK(samples_of(parsed_wav(bytes)) == std::vector<float>{0.5F});
+  CHECK(parsed_wav(wav({}, "")).samples.type == ArrayType{float32, {0, 1}, {}});
 }
 
 TEST_CASE("read_wav says what is wrong with a file") {
@@ -99,7 +100,7 @@ TEST_CASE("read_wav says what is wrong with a file") {
   lies = good;
   lies[43] = '\x7F';  // of the length of the samples
   CHECK(tests::contains(refusal(lies), "the file ends in the samples: 2130706434 bytes expected, 2 found"));
-  for (std::size_t size = 0; size < good.size(); ++size) CHECK_THROWS_AS(parsed(good.substr(0, size)), DataError);
+  for (std::size_t size = 0; size < good.size(); ++size) CHECK_THROWS_AS(parsed_wav(good.substr(0, size)), DataError);
 }
 
 TEST_CASE("an audio folder has a class for each of its folders") {

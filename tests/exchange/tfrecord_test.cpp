@@ -7,6 +7,7 @@
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/exchange.h>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
@@ -31,7 +32,7 @@ std::string feature(const std::string& name, int kind, const std::string& list) 
 }
 std::string example(const std::string& features) { return field(1, features); }
 
-data::Row parsed(const std::string& bytes) {
+data::Row parsed_example(const std::string& bytes) {
   return data::parse_example(std::as_bytes(std::span(bytes.data(), bytes.size())), "r");
 }
 
@@ -90,10 +91,10 @@ TEST_CASE("tfrecord_rows says what is wrong with a file") {
 }
 
 TEST_CASE("parse_example reads lists of bytes, floats and whole numbers") {
-  const data::Row row =
-      parsed(example(feature("image", 1, field(1, "PNG")) + feature("x", 2, field(1, floats({1.5F, -2}))) +
-                     feature("y", 3, field(1, std::string("\x07\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 11))) +
-                     feature("words", 1, field(1, "a") + field(1, "bc")) + feature("none", 3, "")));
+  const data::Row row = parsed_example(
+      example(feature("image", 1, field(1, "PNG")) + feature("x", 2, field(1, floats({1.5F, -2}))) +
+              feature("y", 3, field(1, std::string("\x07\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01", 11))) +
+              feature("words", 1, field(1, "a") + field(1, "bc")) + feature("none", 3, "")));
   CHECK(row.size() == 6);
   CHECK(row.at("image").type == ArrayType{uint8, {3}, {}});
   CHECK(data::elements<float>(row.at("x"))[1] == -2);
@@ -102,16 +103,19 @@ TEST_CASE("parse_example reads lists of bytes, floats and whole numbers") {
   CHECK(row.at("words/1").type == ArrayType{uint8, {2}, {}});
   CHECK(row.at("none").type == ArrayType{int64, {0}, {}});
   // Not packed, and fields that an Example has not.
-  const data::Row loose = parsed(
+  const data::Row loose = parsed_example(
       field(9, "other") + example(feature("y", 3, std::string("\x08\x05", 2)) + feature("x", 2, "\x0D" + floats({3}))));
   CHECK(data::elements<std::int64_t>(loose.at("y"))[0] == 5);
   CHECK(data::elements<float>(loose.at("x"))[0] == 3);
 }
 
 TEST_CASE("parse_example says what is wrong with a record") {
-  const auto refusal = [](const std::string& bytes) { return tests::error_text<DataError>([&] { parsed(bytes); }); };
+  const auto refusal = [](const std::string& bytes) {
+    return tests::error_text<DataError>([&] { parsed_example(bytes); });
+  };
   const std::string good = example(feature("x", 2, field(1, floats({1}))));
-  for (std::size_t size = 1; size < good.size(); ++size) CHECK_THROWS_AS(parsed(good.substr(0, size)), DataError);
+  for (std::size_t size = 1; size < good.size(); ++size)
+    CHECK_THROWS_AS(parsed_example(good.substr(0, size)), DataError);
   CHECK(refusal("\x0B") == "[parse_example] r, byte 1: wire type 3; expected 0, 1, 2 or 5 of protocol buffers");
   CHECK(tests::contains(refusal(std::string(11, '\xFF')), "a whole number of more than ten bytes"));
   CHECK(tests::contains(refusal(example(field(1, ""))), "a feature without a name"));

@@ -4,9 +4,12 @@
 #include <span>
 #include <string>
 
+#include <lockstep/audio.h>
 #include <lockstep/data_files.h>
 #include <lockstep/error.h>
+#include <lockstep/exchange.h>
 #include <lockstep/text/vocabularies.h>
+#include <lockstep/vision.h>
 
 #include "engine/data/files/npy.h"
 #include "engine/data/files/npz.h"

@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/optim_contrib.h>
+#include <lockstep/scientific.h>
 
 #include "tests/support/expect_error.h"
 

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/scientific.h>
 
 #include "tests/support/expect_error.h"
 
@@ -44,7 +45,7 @@ std::pair<int, double> best(const Costs& costs) {
   return found;
 }
 
-Array matrix(const Costs& costs, DType dtype = float64) {
+Array cost_matrix(const Costs& costs, DType dtype = float64) {
   std::vector<double> all;
   for (const auto& row : costs) all.insert(all.end(), row.begin(), row.end());
   return convert(reshape(array(all), {static_cast<std::int64_t>(costs.size()), -1}), dtype);
@@ -55,7 +56,7 @@ std::vector<int> columns_of(const Array& result) {
   return {values.begin(), values.end()};
 }
 
-Costs drawn(std::uint64_t seed, int rows, int columns, int kinds) {
+Costs drawn_costs(std::uint64_t seed, int rows, int columns, int kinds) {
   const Array key = random::key(seed);
   const std::vector<std::int32_t> numbers =
       random::randint(key, {static_cast<std::int64_t>(rows) * columns}, -9, 10).to_vector<std::int32_t>();
@@ -77,9 +78,9 @@ Costs drawn(std::uint64_t seed, int rows, int columns, int kinds) {
 
 TEST_CASE("assignments that Optax' page publishes") {
   const Costs tall = {{8, 4, 7}, {5, 2, 3}, {9, 6, 7}, {9, 4, 8}};
-  CHECK(worth(tall, columns_of(linear_sum_assignment(matrix(tall, int32)))) == std::pair(3, -15.0));
+  CHECK(worth(tall, columns_of(linear_sum_assignment(cost_matrix(tall, int32)))) == std::pair(3, -15.0));
   const Costs taller = {{90, 80, 75, 70}, {35, 85, 55, 65}, {125, 95, 90, 95}, {45, 110, 95, 115}, {50, 100, 90, 100}};
-  CHECK(worth(taller, columns_of(linear_sum_assignment(matrix(taller)))) == std::pair(4, -265.0));
+  CHECK(worth(taller, columns_of(linear_sum_assignment(cost_matrix(taller)))) == std::pair(4, -265.0));
 }
 
 TEST_CASE("drawn assignments are as many and as cheap as the best of all, in jit and vmap too") {
@@ -87,10 +88,10 @@ TEST_CASE("drawn assignments are as many and as cheap as the best of all, in jit
   const auto in_batches = vmap(linear_sum_assignment);
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const int rows = 1 + static_cast<int>(seed % 5), columns = 1 + static_cast<int>(seed / 5 % 5);
-    const Costs costs = drawn(seed, rows, columns, static_cast<int>(seed % 3));
+    const Costs costs = drawn_costs(seed, rows, columns, static_cast<int>(seed % 3));
     CAPTURE(seed);
     const std::pair<int, double> expected = best(costs);
-    const std::vector<int> found = columns_of(linear_sum_assignment(matrix(costs)));
+    const std::vector<int> found = columns_of(linear_sum_assignment(cost_matrix(costs)));
     CHECK(worth(costs, found) == expected);
     std::vector<int> taken;
     for (const int c : found) {
@@ -99,8 +100,8 @@ TEST_CASE("drawn assignments are as many and as cheap as the best of all, in jit
     std::sort(taken.begin(), taken.end());
     CHECK(std::unique(taken.begin(), taken.end()) == taken.end());
     CHECK(static_cast<int>(taken.size()) == expected.first);
-    CHECK(columns_of(compiled(matrix(costs, float32))) == found);
-    const Array both = stack({matrix(drawn(seed + 100, rows, columns, 0)), matrix(costs)}, 0);
+    CHECK(columns_of(compiled(cost_matrix(costs, float32))) == found);
+    const Array both = stack({cost_matrix(drawn_costs(seed + 100, rows, columns, 0)), cost_matrix(costs)}, 0);
     CHECK(columns_of(in_batches(both)[1]) == found);
   }
 }
@@ -119,7 +120,7 @@ TEST_CASE("a loss of the pairs found is differentiated by its costs") {
     const Array columns = linear_sum_assignment(cost);
     return sum(take_along_axis(cost, expand_dims(columns, {1}), 1));
   };
-  const Array cost = matrix({{4, 1, 3}, {2, 0, 5}, {3, 2, 2}});
+  const Array cost = cost_matrix({{4, 1, 3}, {2, 0, 5}, {3, 2, 2}});
   CHECK(grad(loss)(cost).to_vector<double>() == std::vector<double>{0, 1, 0, 1, 0, 0, 0, 0, 1});
 }
 

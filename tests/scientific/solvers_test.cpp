@@ -16,6 +16,7 @@
 #include <lockstep/scientific/solvers.h>
 #include <lockstep/transforms.h>
 
+#include "tests/api/scalar_function.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 
@@ -23,36 +24,35 @@
 using namespace lockstep;
 using tests::check_equal;
 using tests::expect_error;
+using tests::ScalarFunction;
 
 namespace {
 
-using Scalar = std::function<Array(const Array&)>;
-
-const Array general = array<double>({4, 1, -0.5, 0.3, 5, 1, 0.2, -1, 3}, {3, 3});
+const Array dominant = array<double>({4, 1, -0.5, 0.3, 5, 1, 0.2, -1, 3}, {3, 3});
 const Array right = array<double>({1, -2, 0.5});
 
-Array definite(const Array& x) { return matmul(x, transpose(x)) + eye(3, float64); }
+Array definite_of(const Array& x) { return matmul(x, transpose(x)) + eye(3, float64); }
 const IterationOptions close_by = {.tol = 1e-14};
 
-struct Row {
+struct SolverRow {
   std::string name;
-  Scalar f;
+  ScalarFunction f;
   Array x;
 };
 
 /// Scalar functions of all that the equation is made of.
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {
-      {"cg", [](const Array& x) { return sum(exp(cg(definite(x), x[0] + right, close_by))); }, general},
-      {"bicgstab", [](const Array& x) { return sum(exp(bicgstab(x, x[0] + right, close_by))); }, general},
-      {"gmres", [](const Array& x) { return sum(exp(gmres(x, x[0] + right, close_by))); }, general},
+const std::vector<SolverRow>& solver_rows() {
+  static const std::vector<SolverRow> all = {
+      {"cg", [](const Array& x) { return sum(exp(cg(definite_of(x), x[0] + right, close_by))); }, dominant},
+      {"bicgstab", [](const Array& x) { return sum(exp(bicgstab(x, x[0] + right, close_by))); }, dominant},
+      {"gmres", [](const Array& x) { return sum(exp(gmres(x, x[0] + right, close_by))); }, dominant},
       {"a solve of one's own",
        [](const Array& x) {
-         const auto solve = [&](const auto&, const Array& b) { return linalg::solve(definite(x), b); };
-         const auto product = [&](const Array& v) { return matmul(definite(x), v); };
+         const auto solve = [&](const auto&, const Array& b) { return linalg::solve(definite_of(x), b); };
+         const auto product = [&](const Array& v) { return matmul(definite_of(x), v); };
          return sum(exp(custom_linear_solve(product, x[0], solve, {.symmetric = true})));
        },
-       general},
+       dominant},
       {"newton",
        [](const Array& x) {
          return sum(newton([&](const Array& z) { return z * exp(z) - x * x - 1.0; }, ones_like(x)));
@@ -66,7 +66,7 @@ const std::vector<Row>& rows() {
        right},
       {"a root of several numbers",
        [](const Array& x) {
-         const auto f = [&](const Array& z) { return z + 0.3 * tanh(matmul(general * 0.1, z)) - x; };
+         const auto f = [&](const Array& z) { return z + 0.3 * tanh(matmul(dominant * 0.1, z)) - x; };
          const auto solve = [](const auto& g, const Array& start) {
            Array z = start;
            for (int i = 0; i < 60; ++i) z = z - g(z);
@@ -90,7 +90,7 @@ const std::vector<Row>& rows() {
 }  // namespace
 
 TEST_CASE("solutions have derivatives of first and second order in what their equations capture") {
-  for (const Row& row : rows()) {
+  for (const SolverRow& row : solver_rows()) {
     INFO(row.name);
     CHECK_NOTHROW(check_grads(row.f, std::tuple(row.x), {.order = 2, .tolerance = 1e-5}));
     const Array expected = grad(row.f)(row.x);
@@ -121,16 +121,16 @@ TEST_CASE("systems of trees, of one number and of none") {
 TEST_CASE("systems cut over replicas are solved along with everything else") {
   const Mesh mesh({{"batch", 2}}, devices("cpu:0"));
   const auto loss = [&](const Array& m, const Array& rows) {
-    const auto local = [m](const Array& b) { return psum(sum(square(cg(definite(m), b[0], close_by))), {"batch"}); };
+    const auto local = [m](const Array& b) { return psum(sum(square(cg(definite_of(m), b[0], close_by))), {"batch"}); };
     return pmap(local, {.mesh = mesh, .in = {sharded("batch")}, .out = {replicated}})(rows);
   };
   const Array both = stack({right, right * 2}, 0);
   const auto plain = [&](const Array& m) {
-    return sum(square(cg(definite(m), both[0], close_by))) + sum(square(cg(definite(m), both[1], close_by)));
+    return sum(square(cg(definite_of(m), both[0], close_by))) + sum(square(cg(definite_of(m), both[1], close_by)));
   };
   const auto cut = [&](const Array& m) { return loss(m, both); };
-  check_equal(cut(general), plain(general), 1e-10);
-  check_equal(grad(cut)(general), grad(plain)(general), 1e-9);
+  check_equal(cut(dominant), plain(dominant), 1e-10);
+  check_equal(grad(cut)(dominant), grad(plain)(dominant), 1e-9);
 }
 
 TEST_CASE("equations that vary over replicas while their start or right side does not") {

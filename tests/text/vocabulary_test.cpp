@@ -6,20 +6,17 @@
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/text.h>
 
+#include "tests/data/samples.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace lockstep;
 using data::Vocabulary;
+using tests::samples;
 using tests::TemporaryFolder;
 using Tokens = std::vector<std::int32_t>;
-
-namespace {
-
-const std::filesystem::path samples = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "data" / "samples";
-
-}  // namespace
 
 TEST_CASE("bytes are tokens") {
   const Vocabulary bytes = data::byte_vocabulary();

@@ -7,6 +7,8 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/data.h>
+#include <lockstep/error.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/expect_error.h"
 
@@ -48,7 +50,7 @@ std::vector<double> bright_box(const HostTable& image) {
   return box;
 }
 
-std::vector<float> numbers(const HostTable& table) {
+std::vector<float> elements_of(const HostTable& table) {
   const auto all = data::elements<float>(table);
   return {all.begin(), all.end()};
 }
@@ -138,7 +140,7 @@ TEST_CASE("boxes go where their pixels go, by the same key") {
       CHECK(moved.width == image.type.shape[1]);
       REQUIRE(labels(moved) == std::vector<std::int32_t>{2});
       const std::vector<double> expected = bright_box(image);
-      const std::vector<float> given = numbers(moved.boxes);
+      const std::vector<float> given = elements_of(moved.boxes);
       for (std::size_t i = 0; i < 4; ++i) CHECK(std::abs(given[i] - expected[i]) <= change.room);
     }
   }
@@ -147,10 +149,10 @@ TEST_CASE("boxes go where their pixels go, by the same key") {
 TEST_CASE("boxes are held inside, empty ones marked, and left out where that is asked for") {
   const ImageBoxes some = boxes_of({0, 0, 10, 10, 30, 20, 40, 30, -1, -1, -1, -1, 2, 2, 5, 5}, {4, 5, -1, 6});
   const ImageBoxes cut = data::crop(some, 5, 6, 20, 20);
-  CHECK(numbers(cut.boxes) == std::vector<float>{0, 0, 4, 5, 20, 15, 20, 20, -1, -1, -1, -1, 0, 0, 0, 0});
+  CHECK(elements_of(cut.boxes) == std::vector<float>{0, 0, 4, 5, 20, 15, 20, 20, -1, -1, -1, -1, 0, 0, 0, 0});
   CHECK(labels(cut) == std::vector<std::int32_t>{4, -1, -1, -1});
   const ImageBoxes left = data::without_empty_boxes(cut);
-  CHECK(numbers(left.boxes) == std::vector<float>{0, 0, 4, 5});
+  CHECK(elements_of(left.boxes) == std::vector<float>{0, 0, 4, 5});
   CHECK(labels(left) == std::vector<std::int32_t>{4});
   const ImageBoxes none = data::without_empty_boxes(data::crop(some, 35, 45, 5, 5));
   CHECK(none.boxes.type.shape == Shape{0, 4});
@@ -163,7 +165,7 @@ TEST_CASE("boxes are held inside, empty ones marked, and left out where that is 
   CHECK(data::elements<float>(window.labels)[0] == -1);
   const ImageBoxes kept = data::crop(parts, 10, 25, 30, 25);
   CHECK(data::elements<float>(kept.labels)[0] == 0.5F);
-  CHECK(numbers(kept.boxes)[1] == doctest::Approx(1.0 / 3));
+  CHECK(elements_of(kept.boxes)[1] == doctest::Approx(1.0 / 3));
 }
 
 TEST_CASE("what is no box of an image is refused") {

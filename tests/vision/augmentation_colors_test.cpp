@@ -11,7 +11,9 @@
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/vision.h>
 
+#include "tests/data/draw.h"
 #include "tests/support/expect_error.h"
 
 // tests/golden/images holds the values against Keras'.
@@ -19,6 +21,7 @@ using namespace lockstep;
 using data::HostTable;
 using data::Range;
 using data::RowKey;
+using tests::Draw;
 
 namespace {
 
@@ -32,10 +35,8 @@ HostTable image_of(std::int64_t height, std::int64_t width, std::int64_t channel
   return data::host_table(values, Shape{height, width, channels});
 }
 
-using Draw = std::function<HostTable(const HostTable&, const RowKey&)>;
-
 /// Everything that is drawn, so that most rows come out changed.
-std::map<std::string, Draw> draws() {
+std::map<std::string, Draw> color_draws() {
   return {
       {"brightness",
        [](auto& x, auto& key) {
@@ -92,7 +93,7 @@ float largest(const HostTable& image) {
 }  // namespace
 
 TEST_CASE("what is drawn of colours depends on the key alone, differs by row and stays in the range") {
-  for (const auto& [name, draw] : draws()) {
+  for (const auto& [name, draw] : color_draws()) {
     CAPTURE(name);
     const HostTable bytes = image_of<std::uint8_t>(6, 5, 3), floats = image_of<float>(6, 5, 3);
     std::set<std::vector<std::byte>> results;
@@ -112,7 +113,7 @@ TEST_CASE("what is drawn of colours depends on the key alone, differs by row and
 
 TEST_CASE("bytes and floats of one image are changed alike") {
   const HostTable bytes = image_of<std::uint8_t>(6, 5, 3), floats = image_of<float>(6, 5, 3);
-  for (const auto& [name, draw] : draws()) {
+  for (const auto& [name, draw] : color_draws()) {
     if (name == "posterization" || name == "solarization") continue;  // which jump at a value
     for (std::int64_t row = 0; row < 10; ++row) {
       const HostTable a = draw(bytes, RowKey(4, 0, row)), b = draw(floats, RowKey(4, 0, row));
@@ -168,7 +169,7 @@ TEST_CASE("equalization spreads values over the range, in each channel by itself
 TEST_CASE("images without pixels, of one pixel, and of what is no number") {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   const RowKey key(0, 0, 1);
-  for (const auto& [name, draw] : draws()) {
+  for (const auto& [name, draw] : color_draws()) {
     CAPTURE(name);
     const HostTable none = data::host_table(std::vector<float>{}, Shape{0, 4, 3});
     CHECK(draw(none, key).type == none.type);

@@ -11,7 +11,9 @@
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/vision.h>
 
+#include "tests/data/draw.h"
 #include "tests/support/expect_error.h"
 
 // tests/golden/images holds the values against Keras'.
@@ -19,6 +21,7 @@ using namespace lockstep;
 using data::HostTable;
 using data::RowKey;
 using image::Outside;
+using tests::Draw;
 
 namespace {
 
@@ -30,12 +33,11 @@ HostTable plane(std::int64_t height, std::int64_t width) {
   return data::host_table(values, Shape{height, width, 1});
 }
 
-float at(const HostTable& image, std::int64_t y, std::int64_t x) {
+float pixel_at(const HostTable& image, std::int64_t y, std::int64_t x) {
   return data::elements<float>(image)[static_cast<std::size_t>(y * image.type.shape[1] + x)];
 }
 
-using Draw = std::function<HostTable(const HostTable&, const RowKey&)>;
-std::map<std::string, Draw> draws() {
+std::map<std::string, Draw> geometry_draws() {
   return {
       {"rotation",
        [](auto& x, auto& key) {
@@ -84,7 +86,7 @@ HostTable dotted(std::int64_t height, std::int64_t width, std::int64_t channels)
 }  // namespace
 
 TEST_CASE("what is drawn of places depends on the key alone, and differs by row") {
-  for (const auto& [name, draw] : draws()) {
+  for (const auto& [name, draw] : geometry_draws()) {
     for (const std::int64_t channels : {1, 3}) {
       CAPTURE(name);
       const HostTable image = dotted(9, 8, channels);
@@ -132,13 +134,13 @@ TEST_CASE("an image is turned around its middle, and a turn is made of its parts
   const HostTable image = plane(5, 5);
   const HostTable quarter = data::rotate(image, 0.25);
   for (std::int64_t y = 0; y < 5; ++y) {
-    for (std::int64_t x = 0; x < 5; ++x) CHECK(at(quarter, y, x) == doctest::Approx(at(image, x, 4 - y)));
+    for (std::int64_t x = 0; x < 5; ++x) CHECK(pixel_at(quarter, y, x) == doctest::Approx(pixel_at(image, x, 4 - y)));
   }
   const HostTable half = data::rotate(quarter, 0.25), whole = data::rotate(image, 1);
   for (std::int64_t y = 0; y < 5; ++y) {
     for (std::int64_t x = 0; x < 5; ++x) {
-      CHECK(at(half, y, x) == doctest::Approx(at(image, 4 - y, 4 - x)));
-      CHECK(at(whole, y, x) == doctest::Approx(at(image, y, x)));
+      CHECK(pixel_at(half, y, x) == doctest::Approx(pixel_at(image, 4 - y, 4 - x)));
+      CHECK(pixel_at(whole, y, x) == doctest::Approx(pixel_at(image, y, x)));
     }
   }
   CHECK(data::rotate(image, 0).bytes == image.bytes);
@@ -153,7 +155,7 @@ TEST_CASE("what lies outside is filled as asked") {
     std::vector<float> values;
     for (const double shift : {-4.0, -1.0, 3.0}) {
       const HostTable moved = data::affine_transform(line, {1, 0, shift, 0, 1, 0}, {.outside = outside, .fill = 7});
-      for (std::int64_t x = 0; x < 3; ++x) values.push_back(at(moved, 0, x));
+      for (std::int64_t x = 0; x < 3; ++x) values.push_back(pixel_at(moved, 0, x));
     }
     return values;
   };
@@ -168,8 +170,8 @@ TEST_CASE("a translation by parts of the image, a zoom by the range, a perspecti
   const HostTable image = plane(4, 4);
   const RowKey key(1, 2, 3);
   const HostTable moved = data::random_translation(image, {0.25, 0.25}, {0.5, 0.5}, key, {.outside = Outside::nearest});
-  CHECK(at(moved, 3, 3) == at(image, 2, 1));
-  CHECK(at(moved, 0, 0) == at(image, 0, 0));
+  CHECK(pixel_at(moved, 3, 3) == pixel_at(image, 2, 1));
+  CHECK(pixel_at(moved, 0, 0) == pixel_at(image, 0, 0));
   CHECK(data::random_zoom(image, {0.5, 0.5}, key).bytes == data::zoom(image, 1.5, 1.5).bytes);
   CHECK(data::random_zoom(image, {0.5, 0.5}, key, {{0, 0}}).bytes == data::zoom(image, 1.5, 1).bytes);
   CHECK(data::random_rotation(image, {0.1, 0.1}, key).bytes == data::rotate(image, 0.1).bytes);
@@ -178,8 +180,8 @@ TEST_CASE("a translation by parts of the image, a zoom by the range, a perspecti
   // Twice as wide as high, of which the middle is where diagonals meet.
   const HostTable seen =
       data::perspective_transform(image, {{{0, 0}, {3, 0}, {0, 3}, {3, 3}}}, {{{0, 0}, {3, 0}, {0, 1.5}, {3, 1.5}}});
-  CHECK(at(seen, 1, 2) == doctest::Approx(at(image, 2, 2)));
-  CHECK(at(seen, 3, 2) == 0);
+  CHECK(pixel_at(seen, 1, 2) == doctest::Approx(pixel_at(image, 2, 2)));
+  CHECK(pixel_at(seen, 3, 2) == 0);
 }
 
 TEST_CASE("what a projection sees of the vanishing line is the fill") {

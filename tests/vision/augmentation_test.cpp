@@ -6,6 +6,7 @@
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/expect_error.h"
 
@@ -28,7 +29,7 @@ HostTable counted_image(std::int64_t height, std::int64_t width, std::int64_t ch
 }
 
 template <class T>
-T at(const HostTable& image, std::int64_t y, std::int64_t x, std::int64_t c = 0) {
+T element_at(const HostTable& image, std::int64_t y, std::int64_t x, std::int64_t c = 0) {
   const Shape& shape = image.type.shape;
   return data::elements<T>(image)[static_cast<std::size_t>((y * shape[1] + x) * shape[2] + c)];
 }
@@ -44,7 +45,7 @@ TEST_CASE_TEMPLATE("a crop is a window, with zeros outside", T, float, std::uint
       for (std::int64_t y = 0; y < 3; ++y) {
         for (std::int64_t x = 0; x < 2; ++x) {
           const bool inside = y + top >= 0 && y + top < 2 && x + left >= 0 && x + left < 4;
-          REQUIRE(at<T>(window, y, x, 1) == (inside ? at<T>(whole, y + top, x + left, 1) : T{0}));
+          REQUIRE(element_at<T>(window, y, x, 1) == (inside ? element_at<T>(whole, y + top, x + left, 1) : T{0}));
         }
       }
     }
@@ -59,7 +60,7 @@ TEST_CASE_TEMPLATE("a crop is a window, with zeros outside", T, float, std::uint
           for (std::int64_t y = 0; y < height; ++y) {
             for (std::int64_t x = 0; x < width; ++x) {
               const bool inside = y + top >= 0 && y + top < 5 && x + left >= 0 && x + left < width;
-              REQUIRE(at<T>(window, y, x) == (inside ? at<T>(image, y + top, x + left) : T{0}));
+              REQUIRE(element_at<T>(window, y, x) == (inside ? element_at<T>(image, y + top, x + left) : T{0}));
             }
           }
         }
@@ -67,7 +68,7 @@ TEST_CASE_TEMPLATE("a crop is a window, with zeros outside", T, float, std::uint
     }
   }
   const HostTable far = data::crop(whole, INT64_MIN, INT64_MAX, 1, 1);
-  CHECK(at<T>(far, 0, 0) == 0);
+  CHECK(element_at<T>(far, 0, 0) == 0);
 }
 
 TEST_CASE("what is drawn depends on the key alone, and reaches all there is") {
@@ -89,8 +90,8 @@ TEST_CASE("what is drawn depends on the key alone, and reaches all there is") {
   CHECK(flips.size() == 2);
   CHECK(data::random_flip(whole, RowKey(1, 0, 0), 0).bytes == whole.bytes);
   const HostTable flipped = data::random_flip(counted_image<std::uint8_t>(2, 3, 2), RowKey(1, 0, 0), 1);
-  CHECK(at<std::uint8_t>(flipped, 1, 0, 1) == 100 + 20 + 2);
-  CHECK(at<std::uint8_t>(flipped, 1, 1, 0) == 100 + 10 + 1);
+  CHECK(element_at<std::uint8_t>(flipped, 1, 0, 1) == 100 + 20 + 2);
+  CHECK(element_at<std::uint8_t>(flipped, 1, 1, 0) == 100 + 10 + 1);
 }
 
 TEST_CASE("a flip turns lines of every width round") {
@@ -99,7 +100,7 @@ TEST_CASE("a flip turns lines of every width round") {
     const HostTable flipped = data::random_flip(whole, RowKey(1, 0, 0), 1);
     for (std::int64_t y = 0; y < 2; ++y) {
       for (std::int64_t x = 0; x < width; ++x) {
-        REQUIRE(at<std::uint8_t>(flipped, y, x) == at<std::uint8_t>(whole, y, width - 1 - x));
+        REQUIRE(element_at<std::uint8_t>(flipped, y, x) == element_at<std::uint8_t>(whole, y, width - 1 - x));
       }
     }
   }
@@ -134,9 +135,9 @@ TEST_CASE("resize keeps a plane, an image of its own size, and the middle of two
   const HostTable whole = counted_image<float>(3, 4, 2);
   CHECK(data::resize(whole, 3, 4).bytes == whole.bytes);
   const HostTable larger = data::resize(whole, 6, 8);
-  CHECK(at<float>(larger, 2, 3) == doctest::Approx(100 * 0.75 + 10 * 1.25 + 1));
+  CHECK(element_at<float>(larger, 2, 3) == doctest::Approx(100 * 0.75 + 10 * 1.25 + 1));
   const HostTable half = data::resize(data::host_table(std::vector<std::uint8_t>{10, 21}, Shape{1, 2, 1}), 1, 1);
-  CHECK(at<std::uint8_t>(half, 0, 0) == 16);
+  CHECK(element_at<std::uint8_t>(half, 0, 0) == 16);
 }
 
 TEST_CASE("augmentations refuse what is no image, and sizes that cannot be") {

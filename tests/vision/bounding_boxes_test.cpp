@@ -23,19 +23,19 @@ constexpr Format formats[] = {Format::xyxy,        Format::yxyx,        Format::
                               Format::center_xywh, Format::center_yxhw, Format::rel_xyxy,
                               Format::rel_yxyx,    Format::rel_xywh,    Format::rel_center_xywh};
 
-double largest(const Array& x) { return max(abs(x)).to_vector<float>()[0]; }
+double largest_magnitude(const Array& x) { return max(abs(x)).to_vector<float>()[0]; }
 
-Array drawn(const Shape& shape) { return random::uniform(random::key(1), shape, float32, 1.0, 9.0); }
+Array drawn_boxes(const Shape& shape) { return random::uniform(random::key(1), shape, float32, 1.0, 9.0); }
 
 }  // namespace
 
 TEST_CASE("boxes come back from any format, through any other") {
-  const Array boxes = drawn({5, 4});
+  const Array boxes = drawn_boxes({5, 4});
   const bounding_boxes::ImageSize size{20, 30};
   for (const Format from : formats) {
     for (const Format to : formats) {
       const Array there = bounding_boxes::convert_format(boxes, from, to, size);
-      CHECK(largest(bounding_boxes::convert_format(there, to, from, size) - boxes) < 1e-4);
+      CHECK(largest_magnitude(bounding_boxes::convert_format(there, to, from, size) - boxes) < 1e-4);
     }
   }
   CHECK(bounding_boxes::convert_format(zeros({0, 4}), Format::xyxy, Format::xywh).shape() == Shape{0, 4});
@@ -55,7 +55,7 @@ TEST_CASE("overlaps of no box, of one with itself, and of none") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(std::isnan(bounding_boxes::compute_iou(a, full({1, 4}, nan)).to_vector<float>()[0]));
   const auto loss = [&](const Array& box) { return sum(1 - bounding_boxes::compute_ciou(box, far)); };
-  CHECK(largest(jit(grad(loss))(a)) > 0);
+  CHECK(largest_magnitude(jit(grad(loss))(a)) > 0);
 }
 
 TEST_CASE("deltas lead from anchors to boxes and back") {
@@ -64,14 +64,14 @@ TEST_CASE("deltas lead from anchors to boxes and back") {
   for (const Format encoding : {Format::center_yxhw, Format::center_xywh}) {
     const bounding_boxes::DeltaOptions options{.encoding = encoding, .variance = {{0.1, 0.1, 0.2, 0.2}}};
     const Array deltas = bounding_boxes::encode_box_to_deltas(anchors, boxes, options);
-    CHECK(largest(bounding_boxes::decode_deltas_to_boxes(anchors, deltas, options) - boxes) < 1e-5);
+    CHECK(largest_magnitude(bounding_boxes::decode_deltas_to_boxes(anchors, deltas, options) - boxes) < 1e-5);
   }
   const Array flat = array({1.0F, 1.0F, 1.0F, 1.0F}, {1, 4});
-  CHECK(std::isfinite(largest(bounding_boxes::encode_box_to_deltas(flat, flat))));
+  CHECK(std::isfinite(largest_magnitude(bounding_boxes::encode_box_to_deltas(flat, flat))));
 }
 
 TEST_CASE("boxes of any number are brought to one") {
-  const Array boxes = drawn({2, 3, 4}), labels = array({1, 2, 3, 4, 5, 6}, {2, 3});
+  const Array boxes = drawn_boxes({2, 3, 4}), labels = array({1, 2, 3, 4, 5, 6}, {2, 3});
   const auto [more, more_labels] = bounding_boxes::limit_number(boxes, labels, 5);
   CHECK(more.shape() == Shape{2, 5, 4});
   CHECK(more_labels.to_vector<std::int32_t>() == std::vector<std::int32_t>{1, 2, 3, -1, -1, 4, 5, 6, -1, -1});
@@ -85,15 +85,15 @@ TEST_CASE("boxes of any number are brought to one") {
 }
 
 TEST_CASE("functions of boxes say what does not fit") {
-  const Array boxes = drawn({2, 4});
+  const Array boxes = drawn_boxes({2, 4});
   expect_error<ShapeError>(
       [&] {
-        bounding_boxes::convert_format(drawn({2, 3}), Format::xyxy, Format::xywh);
+        bounding_boxes::convert_format(drawn_boxes({2, 3}), Format::xyxy, Format::xywh);
       },
       "bounding_boxes.convert_format: boxes are f32[2,3]; expected four numbers");
   expect_error<ValueError>([&] { bounding_boxes::convert_format(boxes, Format::rel_xywh, Format::xyxy); },
                            "from rel_xywh to xyxy takes the image's height and width; give its size");
-  expect_error<ShapeError>([&] { bounding_boxes::compute_iou(drawn({4}), boxes); }, "expected [..., n, 4]");
+  expect_error<ShapeError>([&] { bounding_boxes::compute_iou(drawn_boxes({4}), boxes); }, "expected [..., n, 4]");
   expect_error<ValueError>([&] { bounding_boxes::compute_iou(boxes, boxes, {.format = Format::rel_xyxy}); },
                            "give its size");
   expect_error<ValueError>([&] { bounding_boxes::compute_ciou(boxes, boxes, Format::rel_yxyx); },
@@ -112,9 +112,10 @@ TEST_CASE("functions of boxes say what does not fit") {
                            "encode_box_to_deltas: encoding is xyxy; expected center_yxhw or center_xywh");
   expect_error<ValueError>([&] { bounding_boxes::decode_deltas_to_boxes(boxes, boxes, {.encoding = Format::xywh}); },
                            "decode_deltas_to_boxes: encoding is xywh");
-  expect_error<ShapeError>([&] { bounding_boxes::decode_deltas_to_boxes(boxes, drawn({2})); }, "boxes are f32[2]");
-  expect_error<ShapeError>([&] { bounding_boxes::crop(drawn({3}), 0, 0, 1, 1); }, "bounding_boxes.crop");
-  expect_error<ShapeError>([&] { bounding_boxes::pad(drawn({3}), 0, 0); }, "bounding_boxes.pad");
+  expect_error<ShapeError>([&] { bounding_boxes::decode_deltas_to_boxes(boxes, drawn_boxes({2})); },
+                           "boxes are f32[2]");
+  expect_error<ShapeError>([&] { bounding_boxes::crop(drawn_boxes({3}), 0, 0, 1, 1); }, "bounding_boxes.crop");
+  expect_error<ShapeError>([&] { bounding_boxes::pad(drawn_boxes({3}), 0, 0); }, "bounding_boxes.pad");
   expect_error<ShapeError>([&] { bounding_boxes::limit_number(boxes, zeros({}), 2); },
                            "limit_number: labels are f32[]");
   expect_error<ShapeError>([&] { bounding_boxes::limit_number(boxes, zeros({3}), 2); }, "one label for each box");

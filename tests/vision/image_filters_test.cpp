@@ -22,15 +22,15 @@ namespace {
 
 constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
-Array drawn(const Shape& shape, std::uint64_t seed = 1) { return random::uniform(random::key(seed), shape); }
+Array drawn_image(const Shape& shape, std::uint64_t seed = 1) { return random::uniform(random::key(seed), shape); }
 
-double largest(const Array& x) { return max(abs(x)).to_vector<float>()[0]; }
+double largest_difference(const Array& x) { return max(abs(x)).to_vector<float>()[0]; }
 
 }  // namespace
 
 TEST_CASE("colours there and back, of images of any size") {
-  const Array x = drawn({2, 5, 4, 3});
-  CHECK(largest(image::hsv_to_rgb(image::rgb_to_hsv(x)) - x) < 1e-6);
+  const Array x = drawn_image({2, 5, 4, 3});
+  CHECK(largest_difference(image::hsv_to_rgb(image::rgb_to_hsv(x)) - x) < 1e-6);
   CHECK(image::rgb_to_hsv(x[0]).shape() == Shape{5, 4, 3});
   CHECK(image::rgb_to_hsv(zeros({0, 4, 3})).shape() == Shape{0, 4, 3});
   CHECK(image::rgb_to_grayscale(zeros({0, 4, 3})).shape() == Shape{0, 4, 1});
@@ -49,7 +49,7 @@ TEST_CASE("derivatives of colours are finite where channels are equal") {
 }
 
 TEST_CASE("equal images are as alike as can be, and windows see what is in them") {
-  const Array x = drawn({2, 12, 13, 3}), y = drawn({2, 12, 13, 3}, 2);
+  const Array x = drawn_image({2, 12, 13, 3}), y = drawn_image({2, 12, 13, 3}, 2);
   for (const float value : image::ssim(x, x).to_vector<float>()) CHECK(value == doctest::Approx(1));
   CHECK(image::ssim(x[0], y[0]).shape() == Shape{});
   CHECK(image::ssim(x, y).to_vector<float>()[1] == doctest::Approx(image::ssim(x[1], y[1]).to_vector<float>()[0]));
@@ -59,27 +59,28 @@ TEST_CASE("equal images are as alike as can be, and windows see what is in them"
   CHECK(std::isnan(image::psnr(x, full(x.shape(), nan_value)).to_vector<float>()[0]));
   const Array bytes = full({12, 12, 1}, 200, uint8);
   CHECK(image::ssim(bytes, bytes, {.max_value = 255}).dtype() == float32);
-  const Array one = drawn({1, 1, 2});
-  CHECK(largest(image::gaussian_blur(one, {1, 1}) - one) == 0);
+  const Array one = drawn_image({1, 1, 2});
+  CHECK(largest_difference(image::gaussian_blur(one, {1, 1}) - one) == 0);
   CHECK(image::gaussian_blur(zeros({0, 4, 4, 3})).shape() == Shape{0, 4, 4, 3});
-  CHECK(image::sobel_edges(drawn({3, 3, 2})).shape() == Shape{3, 3, 2, 2});
+  CHECK(image::sobel_edges(drawn_image({3, 3, 2})).shape() == Shape{3, 3, 2, 2});
 }
 
 TEST_CASE("an elastic transform is drawn anew for each image, and does nothing for alpha 0") {
-  const Array x = drawn({3, 8, 7, 2}), key = random::key(5);
+  const Array x = drawn_image({3, 8, 7, 2}), key = random::key(5);
   const Array moved = image::elastic_transform(key, x, 3.0, 1.0);
   CHECK(moved.shape() == x.shape());
-  CHECK(largest(moved - image::elastic_transform(random::key(5), x, 3.0, 1.0)) == 0);
-  CHECK(largest(moved - jit([](const Array& k, const Array& a) { return image::elastic_transform(k, a, 3.0, 1.0); })(
-                            random::key(5), x)) < 1e-6);
-  CHECK(largest(moved - x) > 0.01);
-  CHECK(largest(image::elastic_transform(random::key(5), x, 0.0, 1.0) - x) < 1e-6);
+  CHECK(largest_difference(moved - image::elastic_transform(random::key(5), x, 3.0, 1.0)) == 0);
+  CHECK(largest_difference(moved - jit([](const Array& k, const Array& a) {
+                             return image::elastic_transform(k, a, 3.0, 1.0);
+                           })(random::key(5), x)) < 1e-6);
+  CHECK(largest_difference(moved - x) > 0.01);
+  CHECK(largest_difference(image::elastic_transform(random::key(5), x, 0.0, 1.0) - x) < 1e-6);
   const Array alike = image::elastic_transform(random::key(5), broadcast_to(x[0], {2, 8, 7, 2}), 3.0, 1.0);
-  CHECK(largest(alike[0] - alike[1]) > 0.01);
+  CHECK(largest_difference(alike[0] - alike[1]) > 0.01);
   const Array slope = grad(
       [&](const Array& alpha) { return sum(image::elastic_transform(random::key(5), x, alpha, 1.0)); })(array(0.5F));
   CHECK(std::isfinite(slope.to_vector<float>()[0]));
-  CHECK(largest(slope) > 0);
+  CHECK(largest_difference(slope) > 0);
 }
 
 TEST_CASE("mixtures keep what labels say of images") {
@@ -92,32 +93,36 @@ TEST_CASE("mixtures keep what labels say of images") {
     for (const auto& [x, y] : {std::pair{mixed, both}, std::pair{cut, parts}}) {
       CHECK(x.shape() == images.shape());
       CHECK(y.shape() == labels.shape());
-      CHECK(largest(sum(y, 1) - 1) < 1e-6);
-      CHECK(largest(mean(x, Axes{1, 2, 3}) - matmul(y, numbers)) < 1e-5);
+      CHECK(largest_difference(sum(y, 1) - 1) < 1e-6);
+      CHECK(largest_difference(mean(x, Axes{1, 2, 3}) - matmul(y, numbers)) < 1e-5);
     }
     // What is cut is a rectangle of another image, and nothing between two.
-    CHECK(largest(cut - round(cut)) == 0);
+    CHECK(largest_difference(cut - round(cut)) == 0);
   }
-  CHECK(largest(image::mix_up(random::key(1), images, labels).first -
-                image::mix_up(random::key(2), images, labels).first) > 0.01);
+  CHECK(largest_difference(image::mix_up(random::key(1), images, labels).first -
+                           image::mix_up(random::key(2), images, labels).first) > 0.01);
   const auto step = jit([](const Array& k, const Array& x, const Array& y) { return image::cut_mix(k, x, y); });
   const auto [traced, traced_labels] = step(random::key(3), images, labels);
-  CHECK(largest(traced - image::cut_mix(random::key(3), images, labels).first) == 0);
+  CHECK(largest_difference(traced - image::cut_mix(random::key(3), images, labels).first) == 0);
   const auto [one, of_one] = image::mix_up(random::key(0), ones({1, 3}), ones({1, 2}));
-  CHECK(largest(one - 1) < 1e-6);
-  CHECK(largest(of_one - 1) < 1e-6);
+  CHECK(largest_difference(one - 1) < 1e-6);
+  CHECK(largest_difference(of_one - 1) < 1e-6);
   CHECK(image::mix_up(random::key(0), full({2, 3}, 7, uint8), eye(2)).first.dtype() == float32);
   CHECK(image::cut_mix(random::key(0), full({2, 3, 3, 1}, 7, uint8), eye(2)).first.dtype() == uint8);
 }
 
 TEST_CASE("image functions say what does not fit") {
-  const Array x = drawn({4, 5, 3}), batch = drawn({2, 4, 5, 3}), key = random::key(0);
-  expect_error<ShapeError>([&] { image::rgb_to_grayscale(drawn({2, 2})); }, "image.rgb_to_grayscale: x is f32[2,2]");
-  expect_error<ShapeError>([&] { image::rgb_to_hsv(drawn({2, 4})); }, "image.rgb_to_hsv: x is f32[2,4]", "three");
+  const Array x = drawn_image({4, 5, 3}), batch = drawn_image({2, 4, 5, 3}), key = random::key(0);
+  expect_error<ShapeError>(
+      [&] {
+        image::rgb_to_grayscale(drawn_image({2, 2}));
+      },
+      "image.rgb_to_grayscale: x is f32[2,2]");
+  expect_error<ShapeError>([&] { image::rgb_to_hsv(drawn_image({2, 4})); }, "image.rgb_to_hsv: x is f32[2,4]", "three");
   expect_error<DtypeError>([&] { image::hsv_to_rgb(zeros({2, 3}, int32)); }, "image.hsv_to_rgb", "divide by 255 first");
-  expect_error<ShapeError>([&] { image::gaussian_blur(drawn({2, 2})); }, "image.gaussian_blur", "[..., H, W, C]");
+  expect_error<ShapeError>([&] { image::gaussian_blur(drawn_image({2, 2})); }, "image.gaussian_blur", "[..., H, W, C]");
   expect_error<ValueError>([&] { image::gaussian_blur(x, {3, 2}); }, "the window has the extent 2; expected an odd");
-  expect_error<ShapeError>([&] { image::sobel_edges(drawn({2, 2})); }, "image.sobel_edges");
+  expect_error<ShapeError>([&] { image::sobel_edges(drawn_image({2, 2})); }, "image.sobel_edges");
   expect_error<ShapeError>([&] { image::ssim(x, batch); }, "image.ssim: a is f32[4,5,3], b is f32[2,4,5,3]");
   expect_error<ShapeError>([&] { image::ssim(x, x); }, "images are f32[4,5,3], the window 11 x 11");
   expect_error<ValueError>([&] { image::ssim(x, x, {.window = 4}); }, "the extent 4");
@@ -125,7 +130,7 @@ TEST_CASE("image functions say what does not fit") {
   expect_error<ShapeError>([&] { image::psnr(x, batch); }, "image.psnr");
   expect_error<ShapeError>(
       [&] {
-        image::affine_transform(drawn({2, 2}), zeros({8}));
+        image::affine_transform(drawn_image({2, 2}), zeros({8}));
       },
       "image.affine_transform: x is f32[2,2]; expected images");
   expect_error<ShapeError>([&] { image::affine_transform(zeros({0, 4, 3}), zeros({8})); }, "with a pixel");
@@ -139,7 +144,7 @@ TEST_CASE("image functions say what does not fit") {
       },
       "from is f32[2,4,2]");
   expect_error<ValueError>([&] { image::elastic_transform(key, x, 1.0, 0); }, "sigma is 0");
-  expect_error<ShapeError>([&] { image::elastic_transform(key, drawn({2, 2})); }, "image.elastic_transform");
+  expect_error<ShapeError>([&] { image::elastic_transform(key, drawn_image({2, 2})); }, "image.elastic_transform");
   expect_error<ShapeError>([&] { image::mix_up(key, x, eye(3)); },
                            "image.mix_up: images are f32[4,5,3], labels f32[3,3]");
   expect_error<DtypeError>([&] { image::mix_up(key, x, zeros({4, 2}, int32)); }, "expected floats, such as one_hot");

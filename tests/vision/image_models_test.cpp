@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/expect_error.h"
 
@@ -72,7 +73,7 @@ TEST_CASE("classifiers of images have as many weights as Keras', of 1000 classes
   for (const auto& [name, count] : published) {
     CAPTURE(name);
     // What is multiplied by places, in vgg alone, is counted of the published size.
-    CHECK(weights_of(models::find(name), name.starts_with("vgg") ? 224 : 76, "head/") == count);
+    CHECK(weights_of(models::find_image_classifier(name), name.starts_with("vgg") ? 224 : 76, "head/") == count);
   }
   const models::ResnetOptions large{.classes = 1000, .large_images = true};
   const auto trained = [&](auto model) {

@@ -6,20 +6,21 @@
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/vision.h>
 
+#include "tests/data/samples.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace lockstep;
 using data::HostTable;
+using tests::samples;
 using tests::TemporaryFolder;
 
 namespace {
 
-const std::filesystem::path samples = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "data" / "samples";
-
 /// Where a library was not found when building, an error says so, and there is nothing else to test.
-bool is_built(const std::string& sample) {
+bool can_read(const std::string& sample) {
   try {
     data::read_image(samples / sample);
     return true;
@@ -36,7 +37,7 @@ std::string bytes_of(const HostTable& image) {
 }  // namespace
 
 TEST_CASE("PNG files of every kind hold the pixels that were written") {
-  if (!is_built("rgb.png")) return;
+  if (!can_read("rgb.png")) return;
   const std::string pixels = tests::file_text(samples / "rgb.bin");
   for (const char* name : {"rgb.png", "interlaced.png", "alpha.png"}) {
     CAPTURE(name);
@@ -51,7 +52,7 @@ TEST_CASE("PNG files of every kind hold the pixels that were written") {
 }
 
 TEST_CASE("JPEG files hold nearly the pixels that were written") {
-  if (!is_built("smooth.jpg")) return;
+  if (!can_read("smooth.jpg")) return;
   for (const char* name : {"smooth.jpg", "progressive.jpg"}) {
     CAPTURE(name);
     const HostTable image = data::read_image(samples / name);
@@ -73,7 +74,7 @@ TEST_CASE("JPEG files hold nearly the pixels that were written") {
 
 TEST_CASE("damaged images are refused, wherever they are cut off") {
   for (const char* name : {"rgb.png", "interlaced.png", "alpha.png", "smooth.jpg", "progressive.jpg"}) {
-    if (!is_built(name)) continue;
+    if (!can_read(name)) continue;
     const std::string good = tests::file_text(samples / name);
     for (std::size_t size = 0; size + 2 < good.size(); ++size) {
       CAPTURE(size);
@@ -86,13 +87,13 @@ TEST_CASE("damaged images are refused, wherever they are cut off") {
         [&] { data::decode_image(std::as_bytes(std::span(bytes.data(), bytes.size())), "f", channels); });
   };
   CHECK(says("GIF89a") == "[read_image] f begins neither as a PNG nor as a JPEG file; expected one of these");
-  if (is_built("rgb.png")) {
+  if (can_read("rgb.png")) {
     std::string png = tests::file_text(samples / "rgb.png");
     CHECK(says(png.substr(0, 20)) == "[read_image] f is a damaged PNG file: the file ends too early");
     png[20] = '\x7F';  // of the width
     CHECK(says(png) == "[read_image] f is a damaged PNG file: IHDR: CRC error");
   }
-  if (is_built("smooth.jpg")) {
+  if (can_read("smooth.jpg")) {
     std::string jpeg = tests::file_text(samples / "smooth.jpg");
     const std::size_t frame = jpeg.find("\xFF\xC0");
     jpeg.replace(frame + 5, 4, "\xFF\xDC\xFF\xDC");
@@ -108,7 +109,7 @@ TEST_CASE("damaged images are refused, wherever they are cut off") {
 }
 
 TEST_CASE("an image folder has a class for each of its folders") {
-  if (!is_built("rgb.png") || !is_built("smooth.jpg")) return;
+  if (!can_read("rgb.png") || !can_read("smooth.jpg")) return;
   const TemporaryFolder folder;
   for (const char* name : {"zebra", "ant"}) std::filesystem::create_directory(folder.path() / name);
   std::filesystem::copy(samples / "rgb.png", folder.path() / "zebra" / "1.png");

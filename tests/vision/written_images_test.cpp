@@ -8,6 +8,7 @@
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
@@ -29,7 +30,7 @@ HostTable smooth(std::int64_t height, std::int64_t width, std::int64_t channels)
 }
 
 /// Where a library was not found when building, an error says so, and there is nothing else to test.
-bool is_built(ImageForm form) {
+bool can_write(ImageForm form) {
   try {
     data::encode_image(smooth(1, 1, 3), form);
     return true;
@@ -46,13 +47,13 @@ TEST_CASE("a PNG file that was written holds the pixels, a JPEG file nearly") {
   for (const std::int64_t channels : {1, 3}) {
     for (const auto& [height, width] : {std::pair{1, 1}, std::pair{5, 4}, std::pair{16, 17}}) {
       const HostTable image = smooth(height, width, channels);
-      if (is_built(ImageForm::png)) {
+      if (can_write(ImageForm::png)) {
         data::write_image(folder.path() / "image.PNG", image);
         const HostTable read = data::read_image(folder.path() / "image.PNG", static_cast<int>(channels));
         CHECK(read.type == image.type);
         CHECK(read.bytes == image.bytes);
       }
-      if (!is_built(ImageForm::jpeg)) continue;
+      if (!can_write(ImageForm::jpeg)) continue;
       data::write_image(folder.path() / "image.jpeg", image, 95);
       const HostTable read = data::read_image(folder.path() / "image.jpeg", static_cast<int>(channels));
       REQUIRE(read.type == image.type);
@@ -61,13 +62,13 @@ TEST_CASE("a PNG file that was written holds the pixels, a JPEG file nearly") {
       }
     }
   }
-  if (!is_built(ImageForm::jpeg)) return;
+  if (!can_write(ImageForm::jpeg)) return;
   CHECK(data::encode_image(smooth(32, 32, 3), ImageForm::jpeg, 10).size() <
         data::encode_image(smooth(32, 32, 3), ImageForm::jpeg, 90).size());
 }
 
 TEST_CASE("floats are written as parts of white") {
-  if (!is_built(ImageForm::png)) return;
+  if (!can_write(ImageForm::png)) return;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const HostTable floats = data::host_table(std::vector<float>{-1, 0, 0.5F, 1, 2, nan}, Shape{2, 3, 1});
   const HostTable read = data::decode_image(data::encode_image(floats, ImageForm::png), "f", 1);
@@ -110,7 +111,7 @@ TEST_CASE("images that cannot be written are refused") {
       "expected uint8 or float32");
   expect_error<ValueError>([&] { data::encode_image(image, ImageForm::jpeg, 0); }, "quality is 0; expected 1 to 100");
   expect_error<ShapeError>([&] { data::array_to_image(zeros({2, 2})); }, "[array_to_image] the array is f32[2,2]");
-  if (!is_built(ImageForm::png)) return;
+  if (!can_write(ImageForm::png)) return;
   expect_error<DataError>([&] { data::write_image(folder.path() / "absent" / "image.png", image); },
                           "image.png cannot be written");
 }

@@ -29,15 +29,15 @@ using ir::Var;
 
 /// A function of an equation: (leaf..., captured...) -> leaf..., the leaves those of one or more trees like the unknowns.
 struct Member {
-  trace::Traced traced;
+  tracing::Traced traced;
   std::size_t first = 0;  ///< Its captured arrays among the constants.
   std::size_t leaves = 0;
 };
 
 /// The functions of one equation, traced on trees like its unknowns. What they capture are the op's constants.
-class Equation {
+class ImplicitEquation {
  public:
-  Equation(std::string op, const Tree& unknown) : op_(std::move(op)), flat_({api::strong(unknown)}) {
+  ImplicitEquation(std::string op, const Tree& unknown) : op_(std::move(op)), flat_({api::strong(unknown)}) {
     for (std::size_t i = 0; i < flat_.size(); ++i) {
       const ArrayType& type = flat_.leaves()[i].type();
       if (is_inexact(type.dtype)) continue;
@@ -62,20 +62,20 @@ class Equation {
       return api::matching_leaves(op_, what, tree_of(leaves()), one, function(trees), std::vector<bool>(size, true),
                                   std::vector<WeakType>(size, WeakType::strong));
     };
-    Member member{trace::trace(body, types), constants_.size(), count * size};
-    trace::refuse_written(member.traced.cells,
-                          fmt::format("{}: {} changes state, which has no place in an equation; change it around the "
-                                      "call",
-                                      op_, what));
+    Member member{tracing::trace(body, types), constants_.size(), count * size};
+    tracing::refuse_written(member.traced.cells,
+                            fmt::format("{}: {} changes state, which has no place in an equation; change it around the "
+                                        "call",
+                                        op_, what));
     constants_.insert(constants_.end(), member.traced.captured.begin(), member.traced.captured.end());
     return member;
   }
 
   /// (constant..., leaf...) -> leaf...
   FunctionPtr with_constants(const Member& member) const {
-    ir::Builder builder(trace::bound_axes());
+    ir::Builder builder(tracing::bound_axes());
     std::vector<Var> constants, operands;
-    for (const Array& array : constants_) constants.push_back(builder.input(trace::type_in_trace(array)));
+    for (const Array& array : constants_) constants.push_back(builder.input(tracing::type_in_trace(array)));
     const std::vector<ArrayType> types = member.traced.function->input_types();
     for (std::size_t i = 0; i < member.leaves; ++i) operands.push_back(builder.input(types[i]));
     for (std::size_t i = 0; i < member.traced.captured.size(); ++i) operands.push_back(constants[member.first + i]);
@@ -84,7 +84,7 @@ class Equation {
 
   /// The transpose of a linear function of the last tree it takes, the others being given.
   TreeFunction transposed(const Member& member, const std::vector<Tree>& given) const {
-    ir::Builder builder(trace::bound_axes());
+    ir::Builder builder(tracing::bound_axes());
     const std::vector<ArrayType> types = member.traced.function->input_types();
     const std::size_t known = member.leaves - flat_.size(), captured = types.size() - member.leaves;
     std::vector<Var> before, last, operands;
@@ -126,9 +126,9 @@ class Equation {
 /// and what becomes of them is not, its transpose would add up the replicas' cotangents: right for such unknowns, but the
 /// op solves on each replica for itself.
 Tree varying_as_results(const std::string& op, std::string_view what, const TreeFunction& function, Tree unknown) {
-  bool is_spread = !trace::bound_axes().empty();
+  bool is_spread = !tracing::bound_axes().empty();
   while (is_spread) {
-    Equation equation(op, unknown);
+    ImplicitEquation equation(op, unknown);
     const std::vector<ArrayType> results = equation.trace(what, 1, function).traced.function->output_types();
     std::vector<Array> leaves = equation.leaves();
     is_spread = false;
@@ -146,7 +146,7 @@ Tree varying_as_results(const std::string& op, std::string_view what, const Tree
 
 Tree custom_linear_solve(const TreeFunction& matvec, const Tree& b, const SolveWith& solve,
                          const SolveWith& transpose_solve, bool symmetric) {
-  Equation equation(__func__, varying_as_results(__func__, "matvec's result", matvec, b));
+  ImplicitEquation equation(__func__, varying_as_results(__func__, "matvec's result", matvec, b));
   std::vector<std::pair<const char*, Member>> members;
   const Member linear = equation.trace("matvec's result", 1, matvec);
   const auto solved = [&](const std::vector<Tree>& right) { return solve(matvec, right[0]); };
@@ -163,7 +163,7 @@ Tree custom_linear_solve(const TreeFunction& matvec, const Tree& b, const SolveW
 }
 
 Tree custom_root(const TreeFunction& f, const Tree& start, const SolveWith& solve, const SolveWith& tangent_solve) {
-  Equation equation(__func__, varying_as_results(__func__, "the function's result", f, start));
+  ImplicitEquation equation(__func__, varying_as_results(__func__, "the function's result", f, start));
   const Member residual = equation.trace("the function's result", 1, f);
   const Member body =
       equation.trace("the result of solve", 1, [&](const std::vector<Tree>& from) { return solve(f, from[0]); });

@@ -30,7 +30,7 @@ Tree next_scales(const MechanizeOptions& o, const Tree& state, const Array& h) {
                      {"scales", Tree(wealth / (sqrt(squares) + o.epsilon))}});
 }
 
-void check(const MechanizeOptions& options) {
+void check_mechanize_options(const MechanizeOptions& options) {
   check_not_negative("mechanize", "weight_decay", options.weight_decay);
   check_positive("mechanize", "epsilon", options.epsilon);
   check_positive("mechanize", "first_scale", options.first_scale);
@@ -40,7 +40,7 @@ void check(const MechanizeOptions& options) {
 }  // namespace
 
 GradientTransformation mechanize(GradientTransformation inner, MechanizeOptions options) {
-  check(options);
+  check_mechanize_options(options);
   auto init = [inner, o = options](const Tree& params) {
     check_real("mechanize", params);
     const auto each = [&](double value) { return Tree(full({o.estimates}, value, dtype_of_sums(params))); };

@@ -43,7 +43,7 @@ Bounded bounded(const MomoOptions& o, const Model& m, const Array& rate, const A
   return {step, maximum(reached, o.least_loss)};
 }
 
-Tree first_state(const char* function, const MomoOptions& options, const Tree& params) {
+Tree first_momo_state(const char* function, const MomoOptions& options, const Tree& params) {
   check_real(function, params);
   const DType dtype = dtype_of_sums(params);
   return Tree::dict({{"count", Tree(first_count())},
@@ -53,7 +53,7 @@ Tree first_state(const char* function, const MomoOptions& options, const Tree& p
                      {"least_loss", Tree(full({}, options.least_loss, dtype))}});
 }
 
-void check(const char* function, const MomoOptions& options) {
+void check_momo_options(const char* function, const MomoOptions& options) {
   check_not_negative(function, "weight_decay", options.weight_decay);
   if (!std::isfinite(options.least_loss)) check_not_negative(function, "least_loss", options.least_loss);
 }
@@ -72,8 +72,8 @@ Tree moved(const MomoOptions& o, const Array& rate, const Array& step, const Tre
 
 GradientTransformation momo(LearningRate rate, double beta, MomoOptions options) {
   check_share("momo", "beta", beta);
-  check("momo", options);
-  auto init = [o = options](const Tree& params) { return first_state("momo", o, params); };
+  check_momo_options("momo", options);
+  auto init = [o = options](const Tree& params) { return first_momo_state("momo", o, params); };
   auto rule = [o = options, rate = std::move(rate), beta](const Tree& gradients, const Tree& state, const Tree& params,
                                                           const KnownLoss& loss) {
     const Array count = state.at("count").array();
@@ -102,9 +102,9 @@ GradientTransformation momo(LearningRate rate, double beta, MomoOptions options)
 
 GradientTransformation momo_adam(LearningRate rate, double b1, double b2, double epsilon, MomoOptions options) {
   check_moments("momo_adam", b1, b2, epsilon);
-  check("momo_adam", options);
+  check_momo_options("momo_adam", options);
   auto init = [o = options](const Tree& params) {
-    return first_state("momo_adam", o, params).with("nu", zeros_of(params));
+    return first_momo_state("momo_adam", o, params).with("nu", zeros_of(params));
   };
   auto rule = [=, o = options, rate = std::move(rate)](const Tree& gradients, const Tree& state, const Tree& params,
                                                        const KnownLoss& loss) {

@@ -12,7 +12,7 @@
 namespace lockstep::optim {
 namespace {
 
-void check(const ProdigyOptions& options) {
+void check_prodigy_options(const ProdigyOptions& options) {
   check_moments("prodigy", options.b1, options.b2, options.epsilon);
   check_positive("prodigy", "first_estimate", options.first_estimate);
   check_positive("prodigy", "coefficient", options.coefficient);
@@ -22,7 +22,7 @@ void check(const ProdigyOptions& options) {
 }  // namespace
 
 GradientTransformation prodigy(LearningRate rate, ProdigyOptions options) {
-  check(options);
+  check_prodigy_options(options);
   auto update = [o = options, rate = std::move(rate)](const Tree& gradients, const Tree& state, const Tree& params) {
     const Array before = state.at("count").array(), count = before + 1;
     const Array old = state.at("estimate").array();

@@ -35,7 +35,7 @@ Tree preconditioned(Tree direction, const Curvature& known, const Array& identit
   return direction;
 }
 
-Tree first_state(const Tree& params, std::int64_t memory) {
+Tree first_lbfgs_state(const Tree& params, std::int64_t memory) {
   check_real("lbfgs", params);
   const std::vector<Tree> none(static_cast<std::size_t>(memory), zeros_of(params));
   const Array zero = full({}, 0.0, dtype_of_sums(params));
@@ -83,7 +83,7 @@ std::pair<Tree, Tree> lbfgs_update(const Tree& gradients, const Tree& state, con
 
 GradientTransformation scale_by_lbfgs(std::int64_t memory) {
   check_count("lbfgs", "memory", memory);
-  return {[memory](const Tree& params) { return first_state(params, memory); }, lbfgs_update};
+  return {[memory](const Tree& params) { return first_lbfgs_state(params, memory); }, lbfgs_update};
 }
 
 GradientTransformation lbfgs(LearningRate rate, std::int64_t memory) {

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <limits>
 #include <utility>
 
 #include <lockstep/optim.h>
 
 // What searches along a line share.
 namespace lockstep::optim {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// The loss along params + rate * updates.
 class Line {

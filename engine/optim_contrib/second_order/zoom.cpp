@@ -1,4 +1,3 @@
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,24 +10,24 @@
 #include "engine/optim/arguments.h"
 #include "engine/optim/inner_products.h"
 #include "engine/optim/moments.h"
-#include "engine/optim_contrib/second_order/line_search.h"
 #include "engine/optim/wrapping.h"
+#include "engine/optim_contrib/second_order/line_search.h"
 
 namespace lockstep::optim {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr const char* name = "scale_by_zoom_linesearch";
+constexpr const char* zoom_name = "scale_by_zoom_linesearch";
 
-void check(const ZoomOptions& o) {
-  check_count(name, "max_steps", o.max_steps);
-  check_positive(name, "max_rate", o.max_rate.value_or(1));
-  check_not_negative(name, "tolerance", o.tolerance);
-  check_not_negative(name, "slope_share", o.slope_share);
-  check_not_negative(name, "curvature_share", o.curvature_share);
-  check_not_negative(name, "approximate", o.approximate.value_or(0));
-  check_not_negative(name, "least_interval", o.least_interval);
-  if (!(o.increase > 1)) throw ValueError(fmt::format("[{}] increase is {}; it must be above 1", name, o.increase));
+void check_zoom_options(const ZoomOptions& o) {
+  check_count(zoom_name, "max_steps", o.max_steps);
+  check_positive(zoom_name, "max_rate", o.max_rate.value_or(1));
+  check_not_negative(zoom_name, "tolerance", o.tolerance);
+  check_not_negative(zoom_name, "slope_share", o.slope_share);
+  check_not_negative(zoom_name, "curvature_share", o.curvature_share);
+  check_not_negative(zoom_name, "approximate", o.approximate.value_or(0));
+  check_not_negative(zoom_name, "least_interval", o.least_interval);
+  if (!(o.increase > 1))
+    throw ValueError(fmt::format("[{}] increase is {}; it must be above 1", zoom_name, o.increase));
 }
 
 /// A place on the line.
@@ -39,15 +38,15 @@ LOCKSTEP_TREE(Place, rate, value, slope);
 
 /// The last place tried, an interval once it is found (values at `high` are not below those at `low`), a third place for
 /// cubics, and the best place that lowered the loss enough.
-struct Search {
+struct ZoomSearch {
   Array steps, found, done, failed, decrease_error, curvature_error;
   Place tried, low, high, third;
   Tree gradient;
   Array safe_rate, safe_value;
   Tree safe_gradient;
 };
-LOCKSTEP_TREE(Search, steps, found, done, failed, decrease_error, curvature_error, tried, low, high, third, gradient,
-              safe_rate, safe_value, safe_gradient);
+LOCKSTEP_TREE(ZoomSearch, steps, found, done, failed, decrease_error, curvature_error, tried, low, high, third,
+              gradient, safe_rate, safe_value, safe_gradient);
 
 /// `a` where the scalar holds.
 template <class T>
@@ -95,7 +94,7 @@ class Zoom {
   Zoom(const ZoomOptions& options, const Line& line, Array guess)
       : o_(options), line_(line), guess_(std::move(guess)) {}
 
-  Search start() const {
+  ZoomSearch start() const {
     const Line::Point& at = line_.start();
     const Array zero = zeros_like(at.slope), worst = full_like(at.slope, infinity), no = full({}, false, bool_);
     const Place place{zero, at.value, at.slope};
@@ -104,7 +103,7 @@ class Zoom {
   }
 
   /// One more evaluation: a longer step until there is an interval, then one within it.
-  Search next(const Search& s) const {
+  ZoomSearch next(const ZoomSearch& s) const {
     Array longer = where(s.steps == 0, guess_, o_.increase * s.tried.rate), is_longest = full({}, false, bool_);
     if (o_.max_rate) {
       is_longest = longer >= *o_.max_rate;
@@ -112,7 +111,7 @@ class Zoom {
     }
     const Array rate = where(s.found, within_interval(s.low, s.high, s.third), longer);
     const Line::Point point = line_.point_at(rate);
-    Search next = s;
+    ZoomSearch next = s;
     next.tried = {rate, point.value, point.slope};
     next.gradient = point.gradient;
     next.steps = s.steps + 1;
@@ -128,7 +127,7 @@ class Zoom {
 
  private:
   static Array at_least_0(const Array& error) { return maximum(error, 0.0); }
-  Array is_good(const Search& s) const { return maximum(s.decrease_error, s.curvature_error) <= o_.tolerance; }
+  Array is_good(const ZoomSearch& s) const { return maximum(s.decrease_error, s.curvature_error) <= o_.tolerance; }
 
   /// How much the loss is above what either condition of Armijo or of Hager and Zhang asks for.
   Array decrease_error(const Place& at) const {
@@ -143,7 +142,7 @@ class Zoom {
   }
 
   /// Algorithm 3.5: whether the place tried closes an interval.
-  Search widened_search(const Search& s, Search next, const Array& is_longest) const {
+  ZoomSearch widened_search(const ZoomSearch& s, ZoomSearch next, const Array& is_longest) const {
     const Array is_high =
         logical_or(next.decrease_error > 0, logical_and(next.tried.value >= s.tried.value, s.steps > 0));
     const Array is_low = logical_and(next.tried.slope >= 0, logical_not(is_high));
@@ -158,7 +157,7 @@ class Zoom {
   }
 
   /// Algorithm 3.6: the interval with the place tried as one of its ends.
-  Search narrowed(const Search& s, Search next) const {
+  ZoomSearch narrowed(const ZoomSearch& s, ZoomSearch next) const {
     const Array is_high = logical_or(next.decrease_error > 0, next.tried.value >= s.low.value);
     const Array turns = logical_and(next.tried.slope * (s.high.rate - s.low.rate) >= 0, logical_not(is_high));
     next.high = chosen(turns, s.low, chosen(is_high, next.tried, s.high));
@@ -182,7 +181,7 @@ struct Found {
   Tree gradient;
 };
 
-Found result_of(const Search& s) {
+Found result_of(const ZoomSearch& s) {
   const Array takes_safe = logical_and(s.failed, logical_or(s.safe_rate > 0, isinf(s.decrease_error)));
   return {where(takes_safe, s.safe_rate, s.tried.rate), where(takes_safe, s.safe_value, s.tried.value),
           choose(takes_safe, s.safe_gradient, s.gradient)};
@@ -191,9 +190,9 @@ Found result_of(const Search& s) {
 }  // namespace
 
 GradientTransformation scale_by_zoom_linesearch(ZoomOptions options) {
-  check(options);
+  check_zoom_options(options);
   auto init = [](const Tree& params) {
-    check_real(name, params);
+    check_real(zoom_name, params);
     const auto number = [&](double value) { return Tree(full({}, value, dtype_of_sums(params))); };
     return Tree::dict({{"learning_rate", number(1)},
                        {"value", number(infinity)},
@@ -206,8 +205,9 @@ GradientTransformation scale_by_zoom_linesearch(ZoomOptions options) {
     const Line line(loss, params, updates);
     const Array last = convert(state.at("learning_rate").array(), line.dtype());
     const Zoom zoom(o, line, o.keeps_rate ? last : ones_like(last));
-    const Search end = lockstep::while_loop([](const Search& s) { return logical_not(logical_or(s.done, s.failed)); },
-                                            [&](const Search& s) { return zoom.next(s); }, zoom.start());
+    const ZoomSearch end =
+        lockstep::while_loop([](const ZoomSearch& s) { return logical_not(logical_or(s.done, s.failed)); },
+                             [&](const ZoomSearch& s) { return zoom.next(s); }, zoom.start());
     Found found = result_of(end);
     return std::pair(line.step(found.rate), Tree::dict({{"learning_rate", Tree(found.rate)},
                                                         {"value", Tree(found.value)},

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include <lockstep/vision/augmentation_policies.h>
 #include <lockstep/error.h>
+#include <lockstep/vision/augmentation_policies.h>
 
 #include "engine/vision/augmentation/draws.h"
 #include "engine/vision/augmentation/pixel_colors.h"
@@ -50,7 +50,7 @@ void change(Pixels& pixels, int which, double m, const RowKey& key) {
   }
 }
 
-Pixels read(const HostTable& image, const std::string& who) {
+Pixels pixels_to_augment(const HostTable& image, const std::string& who) {
   Pixels pixels = pixels_of(image, who);
   check_resampling(pixels, {}, who);
   return pixels;
@@ -61,7 +61,7 @@ Pixels read(const HostTable& image, const std::string& who) {
 HostTable rand_augment(const HostTable& image, const RowKey& key, const RandAugment& options) {
   check_between(options.count, 0, 1 << 10, "rand_augment", "count");
   check_between(options.magnitude, 0, 1, "rand_augment", "magnitude");
-  Pixels pixels = read(image, "rand_augment");
+  Pixels pixels = pixels_to_augment(image, "rand_augment");
   for (int i = 0; i < options.count; ++i) {
     const RowKey own = key.fold_in(static_cast<std::uint32_t>(i));
     change(pixels, static_cast<int>(own.below(all_changes)), options.magnitude, own.fold_in(0));
@@ -75,7 +75,7 @@ HostTable aug_mix(const HostTable& image, const RowKey& key, const AugMix& optio
   check_between(options.depth, 0, 1 << 10, who, "depth");
   check_between(options.magnitude, 0, 1, who, "magnitude");
   check_between(options.alpha, 1e-3, 1e6, who, "alpha");
-  const Pixels pixels = read(image, who);
+  const Pixels pixels = pixels_to_augment(image, who);
   const int choices = options.all_ops ? all_changes : changes_without_colours;
   const double kept = drawn_gamma(options.alpha, key.fold_in(0)), mixed = drawn_gamma(options.alpha, key.fold_in(1));
   std::vector<double> weights;

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <lockstep/vision/augmentation_boxes.h>
 #include <lockstep/error.h>
+#include <lockstep/vision/augmentation_boxes.h>
 
 #include "engine/vision/augmentation/drawn_geometry.h"
 #include "engine/vision/augmentation/pixels.h"
@@ -117,7 +117,7 @@ ImageBoxes with_labels(const ImageBoxes& of, std::int64_t height, std::int64_t w
 
 /// What a change of one box in pixels makes of all, in an image of these extents.
 template <class Change>
-ImageBoxes changed(const ImageBoxes& of, std::int64_t height, std::int64_t width, Change change) {
+ImageBoxes all_changed(const ImageBoxes& of, std::int64_t height, std::int64_t width, Change change) {
   return of.labels.type.dtype == DType::int32 ? with_labels<std::int32_t>(of, height, width, change)
                                               : with_labels<float>(of, height, width, change);
 }
@@ -129,7 +129,7 @@ ImageBoxes checked(const ImageBoxes& of, std::string_view who) {
 
 ImageBoxes window(const ImageBoxes& of, const Corner& at, std::int64_t height, std::int64_t width) {
   const auto left = static_cast<double>(at.left), top = static_cast<double>(at.top);
-  return changed(of, height, width, [&](const Box& box) {
+  return all_changed(of, height, width, [&](const Box& box) {
     return Box{box.left - left, box.top - top, box.right - left, box.bottom - top};
   });
 }
@@ -142,7 +142,7 @@ ImageBoxes moved(const ImageBoxes& of, const Affine& m, std::string_view who) {
                      "] every pixel is read on one line, so a box comes to no place; give an m "
                      "that has an inverse");
   }
-  return changed(of, of.height, of.width, [&](const Box& box) {
+  return all_changed(of, of.height, of.width, [&](const Box& box) {
     Box around{1e300, 1e300, -1e300, -1e300};
     for (const double corner_x : {box.left, box.right}) {
       for (const double corner_y : {box.top, box.bottom}) {
@@ -180,7 +180,7 @@ ImageBoxes random_flip(const ImageBoxes& of, const RowKey& key, double p) {
   check(of, "random_flip");
   if (!(key.uniform() < p)) return of;
   const auto width = static_cast<double>(of.width);
-  return changed(of, of.height, of.width, [&](const Box& box) {
+  return all_changed(of, of.height, of.width, [&](const Box& box) {
     return Box{width - box.right, box.top, width - box.left, box.bottom};
   });
 }
@@ -195,7 +195,7 @@ ImageBoxes resize(const ImageBoxes& of, std::int64_t height, std::int64_t width)
   check_extents(height, width, "resize");
   const double tall = static_cast<double>(height) / static_cast<double>(of.height);
   const double wide = static_cast<double>(width) / static_cast<double>(of.width);
-  return changed(of, height, width, [&](const Box& box) {
+  return all_changed(of, height, width, [&](const Box& box) {
     return Box{box.left * wide, box.top * tall, box.right * wide, box.bottom * tall};
   });
 }

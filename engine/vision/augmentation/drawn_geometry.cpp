@@ -7,12 +7,6 @@
 #include "engine/vision/augmentation/draws.h"
 
 namespace lockstep::data {
-namespace {
-
-constexpr double farthest = 1e6;
-
-}  // namespace
-
 Corner drawn_window(const Extents& of, std::int64_t height, std::int64_t width, std::int64_t padding,
                     const RowKey& key) {
   constexpr std::int64_t most = 1 << 20;

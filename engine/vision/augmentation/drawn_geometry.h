@@ -12,6 +12,9 @@
 // of what the augmentation says.
 namespace lockstep::data {
 
+/// No given number is beyond it on either side.
+inline constexpr double farthest = 1e6;
+
 /// Where the window of random_crop or random_shift begins.
 struct Corner {
   std::int64_t top = 0;

@@ -79,7 +79,7 @@ void equalize_channels(Pixels& pixels, int bins) {
 namespace {
 
 /// Mirrored with the edge repeated, as often as it takes.
-std::int64_t mirrored(std::int64_t index, std::int64_t size) {
+std::int64_t mirrored_index(std::int64_t index, std::int64_t size) {
   const std::int64_t place = index % (2 * size);
   return place < size ? place : 2 * size - 1 - place;
 }
@@ -114,7 +114,7 @@ std::vector<float> of_tile(const Pixels& pixels, const Cut& rows, const Cut& col
   const std::int64_t top = row * rows.length, left = column * columns.length;
   for (std::int64_t y = top; y < top + rows.length; ++y) {
     for (std::int64_t x = left; x < left + columns.length; ++x) {
-      ++counts[level_at(pixels, mirrored(y, pixels.extents.height), mirrored(x, pixels.extents.width), c)];
+      ++counts[level_at(pixels, mirrored_index(y, pixels.extents.height), mirrored_index(x, pixels.extents.width), c)];
     }
   }
   const auto size = static_cast<float>(rows.length * columns.length);

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/vision/augmentation_geometry.h>
 #include <lockstep/error.h>
+#include <lockstep/vision/augmentation_geometry.h>
 
 #include "engine/vision/augmentation/drawn_geometry.h"
 #include "engine/vision/augmentation/draws.h"
@@ -16,9 +16,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr double farthest = 1e6;
-
-Pixels read(const HostTable& image, const Resampling& how, const std::string& who) {
+Pixels pixels_to_resample(const HostTable& image, const Resampling& how, const std::string& who) {
   Pixels pixels = pixels_of(image, who);
   check_resampling(pixels, how, who);
   return pixels;
@@ -57,7 +55,7 @@ std::array<double, 8> projection(const Corners& from, const Corners& to, const s
   return h;
 }
 
-Pixels projected(const Pixels& pixels, const std::array<double, 8>& h, const Resampling& how) {
+Pixels pixels_projected(const Pixels& pixels, const std::array<double, 8>& h, const Resampling& how) {
   return sampled(pixels, how, [&](std::int64_t column, std::int64_t row) {
     const auto x = static_cast<double>(column), y = static_cast<double>(row);
     const double k = h[6] * x + h[7] * y + 1;
@@ -89,44 +87,44 @@ Pixels bent(const Pixels& pixels, double alpha, double sigma, const RowKey& key,
 
 HostTable affine_transform(const HostTable& image, const std::array<double, 6>& m, const Resampling& how) {
   const Affine affine = checked_affine(m);
-  return image_of(affinely(read(image, how, "affine_transform"), affine, how));
+  return image_of(affinely(pixels_to_resample(image, how, "affine_transform"), affine, how));
 }
 
 HostTable rotate(const HostTable& image, double turn, const Resampling& how) {
-  const Pixels pixels = read(image, how, "rotate");
+  const Pixels pixels = pixels_to_resample(image, how, "rotate");
   return image_of(affinely(pixels, checked_rotation(pixels.extents, turn), how));
 }
 
 HostTable random_rotation(const HostTable& image, Range turn, const RowKey& key, const Resampling& how) {
-  const Pixels pixels = read(image, how, "random_rotation");
+  const Pixels pixels = pixels_to_resample(image, how, "random_rotation");
   return image_of(affinely(pixels, drawn_rotation(pixels.extents, turn, key), how));
 }
 
 HostTable zoom(const HostTable& image, double height, double width, const Resampling& how) {
-  const Pixels pixels = read(image, how, "zoom");
+  const Pixels pixels = pixels_to_resample(image, how, "zoom");
   return image_of(affinely(pixels, checked_zoom(pixels.extents, height, width), how));
 }
 
 HostTable random_zoom(const HostTable& image, Range height, const RowKey& key, std::optional<Range> width,
                       const Resampling& how) {
-  const Pixels pixels = read(image, how, "random_zoom");
+  const Pixels pixels = pixels_to_resample(image, how, "random_zoom");
   return image_of(affinely(pixels, drawn_zoom(pixels.extents, height, width, key), how));
 }
 
 HostTable shear(const HostTable& image, double horizontal, double vertical, const Resampling& how) {
   const Affine m = checked_shear(horizontal, vertical);
-  return image_of(affinely(read(image, how, "shear"), m, how));
+  return image_of(affinely(pixels_to_resample(image, how, "shear"), m, how));
 }
 
 HostTable random_shear(const HostTable& image, Range horizontal, Range vertical, const RowKey& key,
                        const Resampling& how) {
   const Affine m = drawn_shear(horizontal, vertical, key);
-  return image_of(affinely(read(image, how, "random_shear"), m, how));
+  return image_of(affinely(pixels_to_resample(image, how, "random_shear"), m, how));
 }
 
 HostTable random_translation(const HostTable& image, Range height, Range width, const RowKey& key,
                              const Resampling& how) {
-  const Pixels pixels = read(image, how, "random_translation");
+  const Pixels pixels = pixels_to_resample(image, how, "random_translation");
   return image_of(affinely(pixels, drawn_translation(pixels.extents, height, width, key), how));
 }
 
@@ -137,13 +135,13 @@ HostTable perspective_transform(const HostTable& image, const Corners& from, con
       for (const double number : corner) check_between(number, -farthest, farthest, who, "a number of a point");
     }
   }
-  return image_of(projected(read(image, how, who), projection(from, to, who), how));
+  return image_of(pixels_projected(pixels_to_resample(image, how, who), projection(from, to, who), how));
 }
 
 HostTable random_perspective(const HostTable& image, double scale, const RowKey& key, double p, const Resampling& how) {
   check_between(scale, 0, 0.9, "random_perspective", "scale");
   const bool is_moved = happens(p, "random_perspective", key, 8);
-  const Pixels pixels = read(image, how, "random_perspective");
+  const Pixels pixels = pixels_to_resample(image, how, "random_perspective");
   if (!is_moved) return image;
   // A line of pixels has corners too.
   const double right = static_cast<double>(std::max<std::int64_t>(pixels.extents.width - 1, 1));
@@ -154,21 +152,21 @@ HostTable random_perspective(const HostTable& image, double scale, const RowKey&
     to[i][0] += right * drawn({-scale / 2, scale / 2}, key, 2 * i);
     to[i][1] += bottom * drawn({-scale / 2, scale / 2}, key, 2 * i + 1);
   }
-  return image_of(projected(pixels, projection(from, to, "random_perspective"), how));
+  return image_of(pixels_projected(pixels, projection(from, to, "random_perspective"), how));
 }
 
 HostTable elastic_transform(const HostTable& image, double alpha, double sigma, const RowKey& key,
                             const Resampling& how) {
   check_between(alpha, 0, farthest, "elastic_transform", "alpha");
   check_between(sigma, 1e-6, 1e4, "elastic_transform", "sigma");
-  return image_of(bent(read(image, how, "elastic_transform"), alpha, sigma, key, how));
+  return image_of(bent(pixels_to_resample(image, how, "elastic_transform"), alpha, sigma, key, how));
 }
 
 HostTable random_elastic_transform(const HostTable& image, Range scale, const RowKey& key, double p,
                                    const Resampling& how) {
   check_range(scale, 0, 1, "random_elastic_transform", "scale");
   const bool is_bent = happens(p, "random_elastic_transform", key, 1);
-  const Pixels pixels = read(image, how, "random_elastic_transform");
+  const Pixels pixels = pixels_to_resample(image, how, "random_elastic_transform");
   const double by = drawn(scale, key, 0);
   const auto [height, width, channels] = pixels.extents;
   const double alpha = 0.1 * by * static_cast<double>(std::max(height, width));

@@ -144,7 +144,7 @@ void sharpen(Pixels& pixels, double factor) {
 
 namespace {
 
-std::vector<float> gaussian(std::int64_t size, double deviation) {
+std::vector<float> gaussian_weights(std::int64_t size, double deviation) {
   std::vector<float> kernel;
   double sum = 0;
   for (std::int64_t i = 0; i < size; ++i) {
@@ -183,8 +183,8 @@ void convolve_lines(Pixels& pixels, std::int64_t count, std::int64_t stride, con
 
 void blur(Pixels& pixels, const BlurWindow& window) {
   const auto [height, width, channels] = pixels.extents;
-  convolve_lines(pixels, height, width * channels, gaussian(window.height, window.vertical));
-  convolve_lines(pixels, width, channels, gaussian(window.width, window.horizontal));
+  convolve_lines(pixels, height, width * channels, gaussian_weights(window.height, window.vertical));
+  convolve_lines(pixels, width, channels, gaussian_weights(window.width, window.horizontal));
 }
 
 }  // namespace lockstep::data

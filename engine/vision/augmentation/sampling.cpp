@@ -41,17 +41,17 @@ std::optional<std::int64_t> element_at(double place, std::int64_t size, Outside 
 }
 
 /// A neighbour along one dimension, and its share.
-struct Neighbour {
+struct PixelNeighbour {
   std::optional<std::int64_t> element;
   float share = 0;
 };
 
-struct Neighbours {
-  std::array<Neighbour, 2> both;
+struct PixelNeighbours {
+  std::array<PixelNeighbour, 2> both;
   std::size_t count = 0;
 };
 
-Neighbours around(double place, std::int64_t size, const Resampling& how) {
+PixelNeighbours neighbours_around(double place, std::int64_t size, const Resampling& how) {
   if (how.order == 0) return {{{{element_at(std::round(place), size, how.outside), 1.0F}}}, 1};
   // The vanishing line of a projection lies nowhere in the image.
   if (!std::isfinite(place)) return {{{{std::nullopt, 1.0F}}}, 1};
@@ -80,11 +80,12 @@ Pixels sampled(const Pixels& pixels, const Resampling& how,
   for (std::int64_t y = 0; y < height; ++y) {
     for (std::int64_t x = 0; x < width; ++x, to += channels) {
       const Point from = place(x, y);
-      const Neighbours rows = around(from.y, height, how), columns = around(from.x, width, how);
+      const PixelNeighbours rows = neighbours_around(from.y, height, how),
+                            columns = neighbours_around(from.x, width, how);
       std::fill(to, to + channels, 0.0F);
       for (std::size_t r = 0; r < rows.count; ++r) {
         for (std::size_t c = 0; c < columns.count; ++c) {
-          const Neighbour &row = rows.both[r], &column = columns.both[c];
+          const PixelNeighbour &row = rows.both[r], &column = columns.both[c];
           const float share = row.share * column.share;
           const bool is_inside = row.element && column.element;
           const float* pixel = is_inside ? &pixels.values[pixels.at(*row.element, *column.element, 0)] : nullptr;

@@ -18,7 +18,7 @@ namespace lockstep::data {
 namespace {
 
 /// Blocks without detail: a progressive file has six of them, 768 bytes, in six bits at the least.
-constexpr std::uint64_t largest_ratio = 2048;
+constexpr std::uint64_t largest_jpeg_ratio = 2048;
 /// Each scan goes over the whole image, however few bytes it has.
 constexpr int most_scans = 200;
 
@@ -104,7 +104,7 @@ HostTable decode_jpeg(std::span<const std::byte> bytes, const std::string& file,
                     " is a damaged JPEG file, or of a kind that is not read: " + reader.message());
   };
   if (!reader.read_header()) fail();
-  HostTable image = blank_image(reader.height(), reader.width(), channels, bytes.size() * largest_ratio, file);
+  HostTable image = blank_image(reader.height(), reader.width(), channels, bytes.size() * largest_jpeg_ratio, file);
   if (!reader.start(channels)) fail();
   const std::size_t row_bytes = reader.width() * static_cast<std::size_t>(channels);
   for (std::uint64_t row = 0; row < reader.height(); ++row) {

@@ -16,7 +16,7 @@ namespace lockstep::data {
 namespace {
 
 /// Deflate turns one byte into at most 1032, and a pixel of one bit becomes at most three bytes.
-constexpr std::uint64_t largest_ratio = 1032 * 24;
+constexpr std::uint64_t largest_png_ratio = 1032 * 24;
 
 /// libpng leaves by longjmp: what has a destructor lives here, outside of the functions that are left so.
 class PngReader {
@@ -94,7 +94,8 @@ HostTable decode_png(std::span<const std::byte> bytes, const std::string& file, 
   PngReader reader(bytes, channels);
   const auto fail = [&] { throw DataError("[read_image] " + file + " is a damaged PNG file: " + reader.message()); };
   if (!reader.read_header()) fail();
-  HostTable image = blank_image(reader.height(), reader.width(), channels, bytes.size() * largest_ratio + 1024, file);
+  HostTable image =
+      blank_image(reader.height(), reader.width(), channels, bytes.size() * largest_png_ratio + 1024, file);
   const std::size_t row_bytes = reader.width() * static_cast<std::size_t>(channels);
   // An interlaced image is gone over several times; of others, memory grows with the rows that arrive.
   if (reader.passes() > 1) image.bytes.resize(reader.height() * row_bytes);

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/vision/bounding_boxes.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/manipulation.h>
+#include <lockstep/vision/bounding_boxes.h>
 
 #include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
@@ -20,7 +20,7 @@ constexpr double epsilon = 1e-7;  // Keras' own
 
 bool is_relative(Format format) { return format >= Format::rel_xyxy; }
 
-std::string_view name(Format format) {
+std::string_view format_name(Format format) {
   constexpr std::string_view names[] = {"xyxy",     "yxyx",     "xywh",     "center_xywh",    "center_yxhw",
                                         "rel_xyxy", "rel_yxyx", "rel_xywh", "rel_center_xywh"};
   return names[static_cast<std::size_t>(format)];
@@ -35,7 +35,9 @@ Array floats_of(std::string_view op, const Array& boxes) {
   return convert(boxes, api::inexact(boxes.dtype()));
 }
 
-Array joined(const Array& a, const Array& b, const Array& c, const Array& d) { return concatenate({a, b, c, d}, -1); }
+Array four_numbers(const Array& a, const Array& b, const Array& c, const Array& d) {
+  return concatenate({a, b, c, d}, -1);
+}
 
 /// Left, top, right, bottom, each [..., 1].
 struct Sides {
@@ -44,7 +46,7 @@ struct Sides {
   Array height() const { return bottom - top; }
 };
 
-Sides around(const Array& x, const Array& y, const Array& width, const Array& height) {
+Sides sides_around(const Array& x, const Array& y, const Array& width, const Array& height) {
   return {x - width / 2, y - height / 2, x + width / 2, y + height / 2};
 }
 
@@ -59,9 +61,9 @@ Sides sides_of(const Array& boxes, Format format) {
       return {n[0], n[1], n[0] + n[2], n[1] + n[3]};
     case Format::center_xywh:
     case Format::rel_center_xywh:
-      return around(n[0], n[1], n[2], n[3]);
+      return sides_around(n[0], n[1], n[2], n[3]);
     case Format::center_yxhw:
-      return around(n[1], n[0], n[3], n[2]);
+      return sides_around(n[1], n[0], n[3], n[2]);
     case Format::xyxy:
     case Format::rel_xyxy:
       break;
@@ -75,25 +77,23 @@ Array boxes_of(const Sides& s, Format format) {
   switch (format) {
     case Format::yxyx:
     case Format::rel_yxyx:
-      return joined(s.top, s.left, s.bottom, s.right);
+      return four_numbers(s.top, s.left, s.bottom, s.right);
     case Format::xywh:
     case Format::rel_xywh:
-      return joined(s.left, s.top, s.width(), s.height());
+      return four_numbers(s.left, s.top, s.width(), s.height());
     case Format::center_xywh:
     case Format::rel_center_xywh:
-      return joined(across(), down(), s.width(), s.height());
+      return four_numbers(across(), down(), s.width(), s.height());
     case Format::center_yxhw:
-      return joined(down(), across(), s.height(), s.width());
+      return four_numbers(down(), across(), s.height(), s.width());
     case Format::xyxy:
     case Format::rel_xyxy:
       break;
   }
-  return joined(s.left, s.top, s.right, s.bottom);
+  return four_numbers(s.left, s.top, s.right, s.bottom);
 }
 
 /// Boxes in which areas are computed: those of pixels have no finite one in float16.
-Array wide(const Array& boxes) { return convert(boxes, api::widened(boxes.dtype())); }
-
 /// What is made of wide boxes, in the dtype that the given ones have in common.
 Array narrowed(const Array& x, const Array& a, const Array& b) {
   return convert(x, api::inexact(promote(a.dtype(), b.dtype())));
@@ -115,7 +115,7 @@ void check_labels(std::string_view op, const Array& boxes, const Array& labels) 
 void check_encoding(std::string_view op, Format encoding) {
   if (encoding == Format::center_yxhw || encoding == Format::center_xywh) return;
   throw ValueError(
-      fmt::format("bounding_boxes.{}: encoding is {}; expected center_yxhw or center_xywh", op, name(encoding)));
+      fmt::format("bounding_boxes.{}: encoding is {}; expected center_yxhw or center_xywh", op, format_name(encoding)));
 }
 
 Array variance_of(const DeltaOptions& options, DType dtype) {
@@ -139,7 +139,7 @@ Array convert_format(const ArrayOperand& boxes, Format from, Format to, const st
       throw ValueError(
           fmt::format("bounding_boxes.convert_format: from {} to {} takes the image's height and width; "
                       "give its size",
-                      name(from), name(to)));
+                      format_name(from), format_name(to)));
     }
     const auto [height, width] = *image;
     sides = is_relative(from)
@@ -155,7 +155,7 @@ Array compute_iou(const ArrayOperand& a, const ArrayOperand& b, const IouOptions
       throw ShapeError(
           fmt::format("bounding_boxes.compute_iou: boxes are {}; expected [..., n, 4]", to_string(boxes.type())));
     }
-    return convert_format(wide(boxes), options.format, Format::xyxy, options.image);
+    return convert_format(api::as_widened(boxes), options.format, Format::xyxy, options.image);
   };
   const Array first = expand_dims(corners(a), -2), second = expand_dims(corners(b), -3);
   const Sides of_first = sides_of(first, Format::xyxy), of_second = sides_of(second, Format::xyxy);
@@ -170,10 +170,10 @@ Array compute_iou(const ArrayOperand& a, const ArrayOperand& b, const IouOptions
 Array compute_ciou(const ArrayOperand& a, const ArrayOperand& b, Format format) {
   if (is_relative(format)) {
     throw ValueError(
-        fmt::format("bounding_boxes.compute_ciou: boxes are {}; convert them to pixels first", name(format)));
+        fmt::format("bounding_boxes.compute_ciou: boxes are {}; convert them to pixels first", format_name(format)));
   }
-  const Sides first = sides_of(convert_format(wide(a), format, Format::xyxy), Format::xyxy);
-  const Sides second = sides_of(convert_format(wide(b), format, Format::xyxy), Format::xyxy);
+  const Sides first = sides_of(convert_format(api::as_widened(a), format, Format::xyxy), Format::xyxy);
+  const Sides second = sides_of(convert_format(api::as_widened(b), format, Format::xyxy), Format::xyxy);
   const Array height_1 = first.height() + epsilon, height_2 = second.height() + epsilon;
   const Array both = shared_area(first, second);
   const Array iou = both / (first.width() * height_1 + second.width() * height_2 - both + 2 * epsilon);
@@ -191,12 +191,12 @@ Array compute_ciou(const ArrayOperand& a, const ArrayOperand& b, Format format) 
 Array clip_to_image_size(const ArrayOperand& boxes, const ImageSize& image, Format format) {
   if (format != Format::xyxy && format != Format::rel_xyxy) {
     throw ValueError(
-        fmt::format("bounding_boxes.clip_to_image_size: boxes are {}; expected xyxy or rel_xyxy", name(format)));
+        fmt::format("bounding_boxes.clip_to_image_size: boxes are {}; expected xyxy or rel_xyxy", format_name(format)));
   }
   const ImageSize size = format == Format::xyxy ? image : ImageSize{1, 1};
   const Sides s = sides_of(floats_of("bounding_boxes.clip_to_image_size", boxes), Format::xyxy);
-  return joined(clip(s.left, 0, size.width), clip(s.top, 0, size.height), clip(s.right, 0, size.width),
-                clip(s.bottom, 0, size.height));
+  return four_numbers(clip(s.left, 0, size.width), clip(s.top, 0, size.height), clip(s.right, 0, size.width),
+                      clip(s.bottom, 0, size.height));
 }
 
 std::pair<Array, Array> clip_to_image_size(const ArrayOperand& boxes, const ArrayOperand& labels,
@@ -230,13 +230,13 @@ Array decode_deltas_to_boxes(const ArrayOperand& anchors, const ArrayOperand& de
 Array crop(const ArrayOperand& boxes, const Operand& top, const Operand& left, const Operand& height,
            const Operand& width) {
   const Sides s = sides_of(floats_of("bounding_boxes.crop", boxes), Format::xyxy);
-  return joined(clip(s.left - left, 0, width), clip(s.top - top, 0, height), clip(s.right - left, 0, width),
-                clip(s.bottom - top, 0, height));
+  return four_numbers(clip(s.left - left, 0, width), clip(s.top - top, 0, height), clip(s.right - left, 0, width),
+                      clip(s.bottom - top, 0, height));
 }
 
 Array pad(const ArrayOperand& boxes, const Operand& top, const Operand& left) {
   const Sides s = sides_of(floats_of("bounding_boxes.pad", boxes), Format::xyxy);
-  return joined(s.left + left, s.top + top, s.right + left, s.bottom + top);
+  return four_numbers(s.left + left, s.top + top, s.right + left, s.bottom + top);
 }
 
 std::pair<Array, Array> limit_number(const ArrayOperand& boxes, const ArrayOperand& labels, std::int64_t most,

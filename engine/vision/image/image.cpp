@@ -66,7 +66,7 @@ Array multiplied(const Array& x, std::int64_t dim, const Array& matrix) {
   return moveaxis(dot_general(x, convert(matrix, x.dtype()), {{dim}, {0}}), -1, dim);
 }
 
-void expect_rank(std::string_view op, const Array& x, const Shape& shape) {
+void expect_rank_of(std::string_view op, const Array& x, const Shape& shape) {
   if (shape.rank() == x.ndim()) return;
   throw ShapeError(fmt::format("{}: the result's shape is {}, x is {}; expected one rank", op, to_string(shape),
                                to_string(x.shape())));
@@ -81,7 +81,7 @@ Array nearest_along(const Array& x, std::int64_t dim, std::int64_t out) {
 }  // namespace
 
 Array resize(const ArrayOperand& x, const Shape& shape, ResizeMethod method, bool antialias) {
-  expect_rank("image.resize", x, shape);
+  expect_rank_of("image.resize", x, shape);
   const DType dtype = method == ResizeMethod::nearest ? x.dtype() : api::inexact(x.dtype());
   Array result = method == ResizeMethod::nearest ? Array(x) : convert(x, api::widened(x.dtype()));
   const DType wide = result.dtype() == float64 || result.dtype() == complex128 ? float64 : float32;
@@ -106,7 +106,7 @@ Array resize(const ArrayOperand& x, const Shape& shape, ResizeMethod method, boo
 Array scale_and_translate(const ArrayOperand& x, const Shape& shape, const Axes& dims, const ArrayOperand& scale,
                           const ArrayOperand& translation, ResizeMethod method, bool antialias) {
   const std::string_view op = "image.scale_and_translate";
-  expect_rank(op, x, shape);
+  expect_rank_of(op, x, shape);
   if (method == ResizeMethod::nearest) {
     throw ValueError(fmt::format("{}: there is no method nearest; expected linear, cubic, lanczos3 or lanczos5", op));
   }

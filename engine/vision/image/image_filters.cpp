@@ -6,9 +6,9 @@
 #include <lockstep/convolution.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
-#include <lockstep/vision/image_filters.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/random.h>
+#include <lockstep/vision/image_filters.h>
 
 #include "engine/api/numpy/operands.h"
 
@@ -51,7 +51,7 @@ void check_odd(std::string_view op, std::int64_t window) {
   throw ValueError(fmt::format("{}: the window has the extent {}; expected an odd number", op, window));
 }
 
-Array gaussian(std::int64_t size, const Array& deviation) {
+Array gaussian_window(std::int64_t size, const Array& deviation) {
   const Array x = arange(size, deviation.dtype()) - static_cast<double>(size - 1) / 2;
   const Array kernel = exp(-0.5 * square(x / deviation));
   return kernel / sum(kernel);
@@ -115,7 +115,7 @@ Array gaussian_blur(const ArrayOperand& x, std::pair<std::int64_t, std::int64_t>
   check_odd(op, window.second);
   const Array images = as_batch(op, x);
   const auto kernel = [&](std::int64_t size, const Operand& deviation) {
-    return gaussian(size, convert(full({}, 1.0, images.dtype()) * deviation, images.dtype()));
+    return gaussian_window(size, convert(full({}, 1.0, images.dtype()) * deviation, images.dtype()));
   };
   const Array blurred = separably(images, kernel(window.first, vertical), kernel(window.second, horizontal), "SAME");
   return reshape(blurred, x.shape().to_vector());
@@ -142,7 +142,7 @@ Array ssim(const ArrayOperand& a, const ArrayOperand& b, const SsimOptions& opti
     throw ShapeError(fmt::format("{}: images are {}, the window {} x {}; expected images that it fits in", op,
                                  to_string(a.type()), options.window, options.window));
   }
-  const Array kernel = gaussian(options.window, full({}, options.deviation, dtype));
+  const Array kernel = gaussian_window(options.window, full({}, options.deviation, dtype));
   const auto mean_of = [&](const Array& values) { return separably(values, kernel, kernel, "VALID"); };
   const Array of_x = mean_of(x), of_y = mean_of(y);
   const Array variance_x = mean_of(square(x)) - square(of_x), variance_y = mean_of(square(y)) - square(of_y);

@@ -5,11 +5,11 @@
 
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
-#include <lockstep/vision/image.h>
-#include <lockstep/vision/image_filters.h>
 #include <lockstep/linalg.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/random.h>
+#include <lockstep/vision/image.h>
+#include <lockstep/vision/image_filters.h>
 
 #include "engine/api/numpy/operands.h"
 #include "engine/vision/image/samples.h"
@@ -46,21 +46,22 @@ Grid grid_of(const Array& x, DType dtype) {
 }
 
 /// Images at places [H, W], or [N, H, W].
-Array sampled(std::string_view op, const Array& x, const Array& across, const Array& down, const MapOptions& options) {
+Array sampled_at(std::string_view op, const Array& x, const Array& across, const Array& down,
+                 const MapOptions& options) {
   if (x.ndim() == 3) return samples(op, x, {down, across}, false, options);
   const Shape places{x.dim(0), x.dim(1), x.dim(2)};
   return samples(op, x, {broadcast_to(down, places), broadcast_to(across, places)}, true, options);
 }
 
 /// By 6 or 8 numbers in the last dimension.
-Array projected(std::string_view op, const Array& x, const Array& transform, const MapOptions& options) {
+Array images_projected(std::string_view op, const Array& x, const Array& transform, const MapOptions& options) {
   const auto number = [&](std::int64_t i) { return slice_in_dim(transform, i, i + 1, -1); };
   const auto of = [&](std::int64_t i) { return transform.ndim() == 1 ? number(i) : expand_dims(number(i), 2); };
   const auto [column, row] = grid_of(x, transform.dtype());
   const auto line = [&](std::int64_t i) { return of(i) * column + of(i + 1) * row + of(i + 2); };
-  if (transform.dim(-1) == 6) return sampled(op, x, line(0), line(3), options);
+  if (transform.dim(-1) == 6) return sampled_at(op, x, line(0), line(3), options);
   const Array k = of(6) * column + of(7) * row + 1;
-  return sampled(op, x, line(0) / k, line(3) / k, options);
+  return sampled_at(op, x, line(0) / k, line(3) / k, options);
 }
 
 /// Rows of the equations for the eight numbers, of points and one of the coordinates that they come from.
@@ -81,7 +82,7 @@ Array affine_transform(const ArrayOperand& x, const ArrayOperand& transform, con
   const std::string_view op = "image.affine_transform";
   check_images(op, x);
   const std::int64_t count = transform.ndim() > 0 && transform.dim(-1) == 6 ? 6 : 8;
-  return projected(op, x, numbers_for(op, "transform", x, transform, {count}), options);
+  return images_projected(op, x, numbers_for(op, "transform", x, transform, {count}), options);
 }
 
 Array perspective_transform(const ArrayOperand& x, const ArrayOperand& from, const ArrayOperand& to,
@@ -99,7 +100,7 @@ Array perspective_transform(const ArrayOperand& x, const ArrayOperand& from, con
   const Array &px = of_target[0], &py = of_target[1], &u = of_target[2], &v = of_target[3];
   const Array matrix = concatenate({equations(px, py, u, false), equations(px, py, v, true)}, -2);
   const Array right = expand_dims(concatenate({u, v}, -1), -1);
-  return projected(op, x, squeeze(linalg::solve(matrix, right), Axes{-1}), options);
+  return images_projected(op, x, squeeze(linalg::solve(matrix, right), Axes{-1}), options);
 }
 
 Array elastic_transform(const ArrayOperand& key, const ArrayOperand& x, const Operand& alpha, double sigma,
@@ -119,7 +120,7 @@ Array elastic_transform(const ArrayOperand& key, const ArrayOperand& x, const Op
     return place + convert(alpha * squeeze(smooth, Axes{-1}), dtype);
   };
   const auto [column, row] = grid_of(x, dtype);
-  return sampled(op, x, moved(0, column), moved(1, row), options);
+  return sampled_at(op, x, moved(0, column), moved(1, row), options);
 }
 
 }  // namespace lockstep::image

@@ -18,29 +18,29 @@ namespace lockstep::image {
 namespace {
 
 /// A neighbour along one dimension.
-struct Neighbour {
+struct SampleNeighbour {
   Array index;
   std::optional<Array> share;   ///< Nothing: all of it.
   std::optional<Array> inside;  ///< Nothing: it always is.
 };
 
 /// Mirrored at the first and the last element.
-Array mirrored(const Array& index, std::int64_t size) {
+Array mirrored_indices(const Array& index, std::int64_t size) {
   const std::int64_t last = size - 1;
   if (last == 0) return zeros_like(index);
   return abs(remainder(index + last, 2 * last) - last);
 }
 
-Neighbour fixed(const Array& index, const std::optional<Array>& share, std::int64_t size, Outside outside) {
+SampleNeighbour fixed(const Array& index, const std::optional<Array>& share, std::int64_t size, Outside outside) {
   switch (outside) {
     case Outside::nearest:
       return {clip(index, 0, size - 1), share, {}};
     case Outside::wrap:
       return {remainder(index, size), share, {}};
     case Outside::mirror:
-      return {mirrored(index, size), share, {}};
+      return {mirrored_indices(index, size), share, {}};
     case Outside::reflect:
-      return {floor_divide(mirrored(2 * index + 1, 2 * size + 1) - 1, 2), share, {}};
+      return {floor_divide(mirrored_indices(2 * index + 1, 2 * size + 1) - 1, 2), share, {}};
     case Outside::constant:
       break;
   }
@@ -52,7 +52,7 @@ Array away_from_zero(const Array& x) {
   return sign(x) * floor(abs(x) + 0.5);
 }
 
-std::vector<Neighbour> neighbours(const Array& coordinate, std::int64_t size, const MapOptions& options) {
+std::vector<SampleNeighbour> neighbours(const Array& coordinate, std::int64_t size, const MapOptions& options) {
   if (options.order == 0) {
     const Array index = convert(away_from_zero(coordinate), int32);
     return {fixed(index, ones_like(coordinate), size, options.outside)};
@@ -70,11 +70,11 @@ Array over_others(const Array& x, int others) {
 }
 
 /// One neighbour in each dimension: its element times all shares.
-Array contribution(const Array& x, const std::vector<Neighbour>& chosen, double cval) {
+Array contribution(const Array& x, const std::vector<SampleNeighbour>& chosen, double cval) {
   std::vector<Index> indices;
   std::optional<Array> share, inside;
   const int others = x.ndim() - static_cast<int>(chosen.size());
-  for (const Neighbour& neighbour : chosen) {
+  for (const SampleNeighbour& neighbour : chosen) {
     indices.emplace_back(neighbour.index);
     if (neighbour.share) share = share ? *share * *neighbour.share : *neighbour.share;
     if (neighbour.inside) inside = inside ? logical_and(*inside, *neighbour.inside) : *neighbour.inside;
@@ -85,7 +85,7 @@ Array contribution(const Array& x, const std::vector<Neighbour>& chosen, double 
 }
 
 /// Each row of a batch at its own places.
-std::vector<Neighbour> own_row(const Array& coordinate) {
+std::vector<SampleNeighbour> own_row(const Array& coordinate) {
   Shape shape;
   shape = shape.insert(0, coordinate.dim(0));
   for (int d = 1; d < coordinate.ndim(); ++d) shape = shape.insert(d, 1);
@@ -100,7 +100,7 @@ Array samples(std::string_view op, const Array& x, const std::vector<Array>& coo
   if (options.order != 0 && options.order != 1) {
     throw ValueError(fmt::format("{}: order is {}; expected 0 (the nearest element) or 1 (linear)", op, options.order));
   }
-  std::vector<std::vector<Neighbour>> along;
+  std::vector<std::vector<SampleNeighbour>> along;
   if (batched) along.push_back(own_row(coordinates[0]));
   std::size_t count = 1;
   for (const Array& given : coordinates) {
@@ -117,7 +117,7 @@ Array samples(std::string_view op, const Array& x, const std::vector<Array>& coo
   }
   Array total;
   for (std::size_t n = 0; n < count; ++n) {
-    std::vector<Neighbour> chosen;
+    std::vector<SampleNeighbour> chosen;
     std::size_t rest = n;
     for (const auto& choices : along) {
       chosen.push_back(choices[rest % choices.size()]);

@@ -26,15 +26,15 @@ Stages stages_of(const ConvnextOptions& options) {
   return stages;
 }
 
-Array normalized(const Scope& scope, const std::string& name, const Array& x) {
+Array layer_normalized(const Scope& scope, const std::string& name, const Array& x) {
   return layer_norm(scope[name], x, {.epsilon = 1e-6});
 }
 
-Array block_of(const Scope& scope, const std::string& name, const Array& x, const ConvnextOptions& options,
-               double drop) {
+Array convnext_block(const Scope& scope, const std::string& name, const Array& x, const ConvnextOptions& options,
+                     double drop) {
   const std::int64_t width = x.dim(-1);
   Array y = conv2d(scope[name + "_depthwise_conv"], x, {.filters = width, .kernel = {7, 7}, .groups = width});
-  y = dense(scope[name + "_pointwise_conv_1"], normalized(scope, name + "_layernorm", y), {.units = 4 * width});
+  y = dense(scope[name + "_pointwise_conv_1"], layer_normalized(scope, name + "_layernorm", y), {.units = 4 * width});
   y = dense(scope[name + "_pointwise_conv_2"], gelu(y, false), {.units = width});
   y = y *
       scope[name + "_layer_scale"].trainable(
@@ -55,19 +55,20 @@ Array convnext(const Scope& scope, const Array& x, const ConvnextOptions& option
     if (stage == 0) {
       const Convolution patches{
           .filters = width, .kernel = 4, .stride = 4, .padding = Padding::valid, .use_bias = true};
-      h = normalized(scope, "stem_layernorm", convolved(scope, "stem_conv", h, patches));
+      h = layer_normalized(scope, "stem_layernorm", convolved(scope, "stem_conv", h, patches));
     } else {
       const std::string before = std::to_string(stage - 1);
-      h = convolved(scope, "downsampling_conv_" + before, normalized(scope, "downsampling_layernorm_" + before, h),
+      h = convolved(scope, "downsampling_conv_" + before,
+                    layer_normalized(scope, "downsampling_layernorm_" + before, h),
                     {.filters = width, .kernel = 2, .stride = 2, .padding = Padding::valid, .use_bias = true});
     }
     for (std::int64_t block = 0; block < stages.depths[stage]; ++block, ++number) {
       const double share = blocks > 1 ? static_cast<double>(number) / static_cast<double>(blocks - 1) : 0;
       const std::string name = "stage_" + std::to_string(stage) + "_block_" + std::to_string(block);
-      h = block_of(scope, name, h, options, options.drop_path * share);
+      h = convnext_block(scope, name, h, options, options.drop_path * share);
     }
   }
-  const Array features = normalized(scope, "head_layernorm", global_avg_pool2d(h));
+  const Array features = layer_normalized(scope, "head_layernorm", global_avg_pool2d(h));
   return classes_of_features(scope, features, options.classes, options.head);
 }
 

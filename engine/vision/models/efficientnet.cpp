@@ -27,15 +27,15 @@ struct Family {
   double momentum;
 };
 
-Array normalized(const Scope& scope, const std::string& name, const Array& x, const Family& family) {
+Array family_normalized(const Scope& scope, const std::string& name, const Array& x, const Family& family) {
   return batch_norm(scope[name], x, {.momentum = family.momentum});
 }
 
 /// Block `name`: `in` is what the excitation counts by.
-Array block_of(const Scope& scope, const std::string& name, const Array& x, const Stage& s, const Family& family,
-               double drop) {
+Array efficientnet_block(const Scope& scope, const std::string& name, const Array& x, const Stage& s,
+                         const Family& family, double drop) {
   const auto active = [&](const std::string& norm, const Array& y) {
-    return silu(normalized(scope, name + norm, y, family));
+    return silu(family_normalized(scope, name + norm, y, family));
   };
   Array y = x;
   const std::int64_t inside = s.in * s.expansion;
@@ -56,27 +56,28 @@ Array block_of(const Scope& scope, const std::string& name, const Array& x, cons
   const bool whole = s.fused && s.expansion == 1;
   y = convolved(scope, name + "project_conv", y,
                 {.filters = s.out, .kernel = whole ? s.kernel : 1, .stride = whole ? s.stride : 1});
-  y = whole ? active("project_bn", y) : normalized(scope, name + "project_bn", y, family);
+  y = whole ? active("project_bn", y) : family_normalized(scope, name + "project_bn", y, family);
   if (s.stride != 1 || s.in != s.out) return y;
   return x + with_rows_dropped(scope[name + "drop"], y, drop);
 }
 
 /// From the stem to the last activation; filters are those of the stages.
-Array blocks_of(const Scope& scope, const Array& x, std::span<const Stage> stages, const Family& family, double drop,
-                std::int64_t top) {
+Array efficientnet_blocks(const Scope& scope, const Array& x, std::span<const Stage> stages, const Family& family,
+                          double drop, std::int64_t top) {
   Array h = convolved(scope, "stem_conv", x, {.filters = stages[0].in, .kernel = 3, .stride = 2});
-  h = silu(normalized(scope, "stem_bn", h, family));
+  h = silu(family_normalized(scope, "stem_bn", h, family));
   std::int64_t blocks = 0, number = 0;
   for (const Stage& s : stages) blocks += s.repeats;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     Stage s = stages[i];
     for (std::int64_t repeat = 0; repeat < stages[i].repeats; ++repeat, ++number) {
       const std::string name = "block" + std::to_string(i + 1) + static_cast<char>('a' + repeat) + "_";
-      h = block_of(scope, name, h, s, family, drop * static_cast<double>(number) / static_cast<double>(blocks));
+      h = efficientnet_block(scope, name, h, s, family,
+                             drop * static_cast<double>(number) / static_cast<double>(blocks));
       s.stride = 1, s.in = s.out;
     }
   }
-  return silu(normalized(scope, "top_bn", convolved(scope, "top_conv", h, {.filters = top}), family));
+  return silu(family_normalized(scope, "top_bn", convolved(scope, "top_conv", h, {.filters = top}), family));
 }
 
 std::int64_t deeper(std::int64_t repeats, double depth) {
@@ -158,8 +159,8 @@ Array efficientnet(const Scope& scope, const Array& x, const EfficientnetOptions
     s.out = multiple_of_8(static_cast<double>(s.out) * scaling.width);
     s.repeats = deeper(s.repeats, scaling.depth);
   }
-  const Array h =
-      blocks_of(scope, x, stages, {"dwconv", 0.99}, options.drop_connect, multiple_of_8(1280 * scaling.width));
+  const Array h = efficientnet_blocks(scope, x, stages, {"dwconv", 0.99}, options.drop_connect,
+                                      multiple_of_8(1280 * scaling.width));
   const Array features = dropout(scope["top_dropout"], global_avg_pool2d(h), rate);
   return classes_of_features(scope, features, options.classes, options.head);
 }
@@ -173,7 +174,7 @@ Array efficientnet_v2(const Scope& scope, const Array& x, const EfficientnetV2Op
   };
   std::vector<Stage> stages = v2_stages(options.size);
   for (Stage& s : stages) s.in = wide(s.in), s.out = wide(s.out), s.repeats = deeper(s.repeats, scaling.depth);
-  const Array h = blocks_of(scope, x, stages, {"dwconv2", 0.9}, options.drop_connect, wide(1280));
+  const Array h = efficientnet_blocks(scope, x, stages, {"dwconv2", 0.9}, options.drop_connect, wide(1280));
   const Array features = dropout(scope["top_dropout"], global_avg_pool2d(h), options.dropout);
   return classes_of_features(scope, features, options.classes, options.head);
 }

@@ -15,7 +15,7 @@ void check_width(const char* model, double width) {
   throw ValueError(fmt::format("[{}] width is {}; give a number above 0", model, width));
 }
 
-Array normalized(const Scope& scope, const std::string& name, const Array& x, double momentum = 0.999) {
+Array mobile_normalized(const Scope& scope, const std::string& name, const Array& x, double momentum = 0.999) {
   return batch_norm(scope[name], x, {.momentum = momentum});
 }
 
@@ -31,7 +31,7 @@ struct Inverted {
 
 Array inverted(const Scope& scope, const Array& x, const Inverted& b) {
   const auto norm = [&](const std::string& layer, const Array& y) {
-    return normalized(scope, b.prefix + layer + b.norm, y);
+    return mobile_normalized(scope, b.prefix + layer + b.norm, y);
   };
   Array y = x;
   if (b.expands) {
@@ -91,7 +91,7 @@ Array mobilenet(const Scope& scope, const Array& x, const MobilenetOptions& opti
     return static_cast<std::int64_t>(static_cast<double>(filters) * options.width);
   };
   const auto active = [&](const std::string& name, const Array& y) {
-    return relu6(normalized(scope, name + "_bn", y, 0.99));
+    return relu6(mobile_normalized(scope, name + "_bn", y, 0.99));
   };
   Array h = active("conv1", convolved(scope, "conv1", x, {.filters = wide(32), .kernel = 3, .stride = 2}));
   int number = 1;
@@ -116,7 +116,7 @@ Array mobilenet_v2(const Scope& scope, const Array& x, const MobilenetOptions& o
     std::int64_t filters, blocks, stride;
   } stages[] = {{16, 1, 1}, {24, 2, 2}, {32, 3, 2}, {64, 4, 2}, {96, 3, 1}, {160, 3, 2}, {320, 1, 1}};
   Array h = convolved(scope, "Conv1", x, {.filters = multiple_of_8(32 * options.width), .kernel = 3, .stride = 2});
-  h = relu6(normalized(scope, "bn_Conv1", h));
+  h = relu6(mobile_normalized(scope, "bn_Conv1", h));
   int number = 0;
   for (const auto& [filters, blocks, stride] : stages) {
     const auto wide = static_cast<std::int64_t>(static_cast<double>(filters) * options.width);
@@ -131,15 +131,15 @@ Array mobilenet_v2(const Scope& scope, const Array& x, const MobilenetOptions& o
     }
   }
   const std::int64_t last = options.width > 1 ? multiple_of_8(1280 * options.width) : 1280;
-  h = relu6(normalized(scope, "Conv_1_bn", convolved(scope, "Conv_1", h, {.filters = last})));
+  h = relu6(mobile_normalized(scope, "Conv_1_bn", convolved(scope, "Conv_1", h, {.filters = last})));
   return classes_of(scope, h, options.classes, options.head);
 }
 
 Array mobilenet_v3(const Scope& scope, const Array& x, const MobilenetV3Options& options) {
   check_image("mobilenet_v3", x);
   check_width("mobilenet_v3", options.width);
-  Array h =
-      hard_silu(normalized(scope, "conv_bn", convolved(scope, "conv", x, {.filters = 16, .kernel = 3, .stride = 2})));
+  Array h = hard_silu(
+      mobile_normalized(scope, "conv_bn", convolved(scope, "conv", x, {.filters = 16, .kernel = 3, .stride = 2})));
   int number = 0;
   for (const V3Block& block : v3_blocks(options.large)) {
     const std::int64_t inside = multiple_of_8(static_cast<double>(h.dim(-1)) * block.expansion);
@@ -156,7 +156,7 @@ Array mobilenet_v3(const Scope& scope, const Array& x, const MobilenetV3Options&
     ++number;
   }
   const std::int64_t last = multiple_of_8(static_cast<double>(h.dim(-1) * 6));
-  h = hard_silu(normalized(scope, "conv_1_bn", convolved(scope, "conv_1", h, {.filters = last})));
+  h = hard_silu(mobile_normalized(scope, "conv_1_bn", convolved(scope, "conv_1", h, {.filters = last})));
   const double usual = options.large ? 1280 : 1024;
   const auto units = options.width > 1 ? multiple_of_8(usual * options.width) : static_cast<std::int64_t>(usual);
   const Array means = reshape(global_avg_pool2d(h), {h.dim(0), 1, 1, h.dim(-1)});

@@ -7,24 +7,24 @@
 namespace lockstep::models {
 namespace {
 
-Array normalized(const Scope& scope, const std::string& name, const Array& x) {
+Array preactivated(const Scope& scope, const std::string& name, const Array& x) {
   return relu(batch_norm(scope[name], x, {.epsilon = 1.001e-5}));
 }
 
 /// Of a stage: its first block has a convolution for a shortcut, its last one steps.
 Array bottleneck(const Scope& scope, const std::string& name, const Array& x, std::int64_t filters, std::int64_t stride,
                  bool projected) {
-  const Array before = normalized(scope, name + "_preact_bn", x);
+  const Array before = preactivated(scope, name + "_preact_bn", x);
   Array shortcut = x;
   if (projected) {
     shortcut = convolved(scope, name + "_0_conv", before, {.filters = 4 * filters, .stride = stride, .use_bias = true});
   } else if (stride > 1) {
     shortcut = max_pool2d(x, {.window = {1, 1}, .strides = {stride, stride}});
   }
-  Array y = normalized(scope, name + "_1_bn", convolved(scope, name + "_1_conv", before, {.filters = filters}));
+  Array y = preactivated(scope, name + "_1_bn", convolved(scope, name + "_1_conv", before, {.filters = filters}));
   y = convolved(scope, name + "_2_conv", y,
                 {.filters = filters, .kernel = 3, .stride = stride, .padding = Padding::half});
-  y = normalized(scope, name + "_2_bn", y);
+  y = preactivated(scope, name + "_2_bn", y);
   return shortcut + convolved(scope, name + "_3_conv", y, {.filters = 4 * filters, .use_bias = true});
 }
 
@@ -46,7 +46,7 @@ Array resnet_v2(const Scope& scope, const Array& x, const ResnetV2Options& optio
       h = bottleneck(scope, name, h, std::int64_t{64} << stage, steps ? 2 : 1, block == 0);
     }
   }
-  return classes_of(scope, normalized(scope, "post_bn", h), options.classes, options.head);
+  return classes_of(scope, preactivated(scope, "post_bn", h), options.classes, options.head);
 }
 
 }  // namespace lockstep::models

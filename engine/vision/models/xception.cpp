@@ -5,21 +5,23 @@
 namespace lockstep::models {
 namespace {
 
-Array normalized(const Scope& scope, const std::string& name, const Array& x) { return batch_norm(scope[name], x); }
+Array named_batch_norm(const Scope& scope, const std::string& name, const Array& x) {
+  return batch_norm(scope[name], x);
+}
 
 Array separable(const Scope& scope, const std::string& name, const Array& x, std::int64_t filters) {
   const Array y = separable_conv(
       scope[name], x,
       {.filters = filters, .kernel = {3}, .use_bias = false, .kernel_initializer = initializers::he_normal()});
-  return normalized(scope, name + "_bn", y);
+  return named_batch_norm(scope, name + "_bn", y);
 }
 
 /// Halves the image, beside a shortcut that steps; shortcut `number` has the names of Keras' layers without one.
 Array halved(const Scope& scope, const std::string& name, const Array& x, std::int64_t first, std::int64_t second,
              int number) {
   const std::string ending = number == 0 ? "" : "_" + std::to_string(number);
-  const Array shortcut = normalized(scope, "batch_normalization" + ending,
-                                    convolved(scope, "conv2d" + ending, x, {.filters = second, .stride = 2}));
+  const Array shortcut = named_batch_norm(scope, "batch_normalization" + ending,
+                                          convolved(scope, "conv2d" + ending, x, {.filters = second, .stride = 2}));
   Array y = separable(scope, name + "_sepconv1", number == 0 ? x : relu(x), first);
   y = separable(scope, name + "_sepconv2", relu(y), second);
   return shortcut + max_pool2d(y, {.window = {3, 3}, .strides = {2, 2}, .padding = Padding::same});
@@ -30,9 +32,9 @@ Array halved(const Scope& scope, const std::string& name, const Array& x, std::i
 Array xception(const Scope& scope, const Array& x, const XceptionOptions& options) {
   check_image("xception", x, 71);
   Array h = convolved(scope, "block1_conv1", x, {.filters = 32, .kernel = 3, .stride = 2, .padding = Padding::valid});
-  h = relu(normalized(scope, "block1_conv1_bn", h));
+  h = relu(named_batch_norm(scope, "block1_conv1_bn", h));
   h = convolved(scope, "block1_conv2", h, {.filters = 64, .kernel = 3, .padding = Padding::valid});
-  h = relu(normalized(scope, "block1_conv2_bn", h));
+  h = relu(named_batch_norm(scope, "block1_conv2_bn", h));
   h = halved(scope, "block2", h, 128, 128, 0);
   h = halved(scope, "block3", h, 256, 256, 1);
   h = halved(scope, "block4", h, 728, 728, 2);

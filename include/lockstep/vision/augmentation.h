@@ -10,7 +10,7 @@
 
 /// Changes of one image, [height, width, channels] of uint8 or float32, for map_rows. What is drawn comes from the key,
 /// so from seed, epoch and row; where several are applied, each takes its own: key.fold_in(0), key.fold_in(1).
-/// Colours, geometry and mixtures of changes have headers of their own (augmentation_colors.h and the like). All throw
+/// Colours, geometry and mixtures of changes have headers of their own (vision/augmentation_colors.h and the like). All throw
 /// ShapeError for another rank, DtypeError for another dtype.
 namespace lockstep::data {
 

@@ -10,8 +10,8 @@
 #include <lockstep/export.h>
 #include <lockstep/sources.h>
 
-/// Boxes that move with their image: each function is the one of that name that changes images (augmentation.h,
-/// augmentation_geometry.h), with the same arguments and, where it draws, the same key; so are its errors. A box becomes
+/// Boxes that move with their image: each function is the one of that name that changes images (vision/augmentation.h,
+/// vision/augmentation_geometry.h), with the same arguments and, where it draws, the same key; so are its errors. A box becomes
 /// the one around what the image's function makes of its four corners, a pixel being a square around its middle, and is
 /// then held inside of the image. One of which nothing is left inside gets the label -1, as in Keras; a label below 0 is
 /// one of a box that is not there (limit_boxes), which stays as it is. Throw ShapeError unless boxes are [n, 4] and labels
