@@ -100,7 +100,7 @@ lockstep_dependency(fmt FIND fmt 9 CONFIG TARGET fmt::fmt
   HEADER fmt/format.h LIBRARY fmt DEFINITIONS FMT_SHARED PACKAGE fmt-12.1)
 lockstep_dependency(json FIND nlohmann_json 3.10 CONFIG TARGET nlohmann_json::nlohmann_json
   HEADER nlohmann/json.hpp PACKAGE json-3.11.2)
-lockstep_dependency(cli11 FIND CLI11 2.1 CONFIG TARGET CLI11::CLI11 HEADER CLI/CLI.hpp PACKAGE cli11)
+lockstep_dependency(cli11 FIND CLI11 2.1 CONFIG TARGET CLI11::CLI11 HEADER CLI/CLI.hpp PACKAGE cli11-2.5)
 lockstep_dependency(tomlplusplus FIND tomlplusplus 3 CONFIG TARGET tomlplusplus::tomlplusplus
   HEADER toml++/toml.h PACKAGE tomlplusplus-3.3)
 lockstep_dependency(xbyak FIND xbyak CONFIG TARGET xbyak::xbyak HEADER xbyak/xbyak.h PACKAGE xbyak-6.61)

@@ -65,6 +65,11 @@ lockstep_package(doctest-2.4.9 "doctest 2.4.9, out of ruckig's sources, 0.3 MB"
   SDIST ruckig==0.9.2 ddcb4e14758d063bc8aeca982c6e53ca1ad71f2e887e5467f7ea38a1adc0f483
           third_party/doctest=include/doctest)
 
+lockstep_package(cli11-2.5 "CLI11 2.5, out of fastslide's sources, 2.9 MB"
+  SDIST fastslide==0.8.1 cce6a2f70fe0d69af67196ed77af73f0bd4f354c9254f34ad19b781297a79d14
+          third_party/CLI11=include/CLI
+  LINK include/CLI/CLI.hpp CLI11.hpp)
+
 lockstep_package(tomlplusplus-3.3 "toml++ 3.3, out of pytomlpp's sources, 1.3 MB"
   SDIST pytomlpp==1.0.13 a0bd639a8f624d1bdf5b3ea94363ca23dbfef38ab7b5b9348881a84afab434ad
           "third_party/tomlplusplus/include=include third_party/tomlplusplus/LICENSE=LICENSE")
@@ -74,9 +79,6 @@ lockstep_package(xbyak-6.61 "Xbyak 6.61, out of pymcl's sources, 0.8 MB"
           "third_party/mcl/src/xbyak=include/xbyak third_party/mcl/COPYRIGHT=LICENSE")
 
 # libpng and libjpeg (Debian: libpng-dev libjpeg-dev), for images, are used where installed and never fetched.
-
-lockstep_package(cli11 "CLI11 2.1, 0.1 MB"
-  DEB libcli11-dev 2.1.2+ds-1 f1f6ee9ec053e0e0bcec47345e241b6a8ee006321248b4329e9ce88d2b4b64a8)
 
 lockstep_package(openssl "OpenSSL 3.0, 4.5 MB"
   DEB libssl-dev 3.0.22-1~deb12u2 c5f948bf6cd6e8e6e8539364bed3280ff67bc2e058de484a1f6cce8d5afcc90e
