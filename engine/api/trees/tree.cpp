@@ -2,6 +2,7 @@
 #include <functional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/error.h>
 #include <lockstep/moved_from.h>
