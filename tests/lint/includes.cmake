@@ -16,7 +16,7 @@ set(third_parties
   "^fmt/" "\\.cpp$"
   "^nlohmann/" "^engine/files/.*\\.cpp$|^tests/"
   "^openssl/" "^engine/.*\\.cpp$|^tests/"
-  "^(zlib|png|jpeglib)\\.h$" "^engine/(data|exchange)/.*\\.cpp$|^tests/"
+  "^(zlib|png|jpeglib)\\.h$" "^engine/(data|exchange|vision)/.*\\.cpp$|^tests/"
   "^nanobind/" "^engine/python/"
   "^CLI/" "^engine/cli/"
   "^doctest/" "^tests/")
