@@ -29,13 +29,13 @@ namespace lockstep::backend::aten::kernels {
 
 namespace {
 
-using Operator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x);
+using UnaryOperator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x);
 
 enum class Strides { any, contiguous };
 
 /// A one-operand operator of ATen on floats. The test of positions shows for each one used here that an element's bits do
 /// not depend on its neighbours, its position or the length.
-std::unique_ptr<Kernel> make_unary(const KernelRequest& request, Operator apply,
+std::unique_ptr<Kernel> make_unary(const KernelRequest& request, UnaryOperator apply,
                                    Strides strides = Strides::contiguous) {
   return make_tensor_kernel(request,
                             [apply](const KernelArguments& arguments) {

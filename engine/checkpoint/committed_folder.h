@@ -79,6 +79,8 @@ void replace_file(const std::filesystem::path& target, std::span<const std::byte
 
 /// A regular file's bytes. Throws CheckpointError naming file and system error.
 std::vector<std::byte> read_file(const std::filesystem::path& path);
+/// The same as text.
+std::string read_text(const std::filesystem::path& path);
 /// `count` of its bytes from `offset` on. Throws CheckpointError where it has not so many.
 std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t count);
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <lockstep/ops.h>
-#include <lockstep/weight_files.h>
+#include <lockstep/exchange/weight_files.h>
 
 #include "tests/cli/program.h"
 

@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
 
 #include "engine/exchange/zip_writer.h"

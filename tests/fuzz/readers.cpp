@@ -4,13 +4,16 @@
 #include <span>
 #include <string>
 
+#include <lockstep/audio.h>
 #include <lockstep/data_files.h>
 #include <lockstep/error.h>
-#include <lockstep/vocabularies.h>
+#include <lockstep/exchange.h>
+#include <lockstep/text/vocabularies.h>
+#include <lockstep/vision.h>
 
 #include "engine/data/files/npy.h"
 #include "engine/data/files/npz.h"
-#include "engine/data/vocabularies/vocabulary_form.h"
+#include "engine/text/vocabulary_form.h"
 #include "tests/fuzz/memory_file.h"
 
 namespace lockstep::tests {

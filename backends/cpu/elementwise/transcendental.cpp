@@ -31,7 +31,7 @@ std::unique_ptr<Kernel> make_plain_complex(const KernelRequest& request, F) {
 
 /// By a loop on floats and complex numbers.
 template <class F>
-std::unique_ptr<Kernel> make_plain(const KernelRequest& request, F f) {
+std::unique_ptr<Kernel> make_plain_inexact(const KernelRequest& request, F f) {
   return is_complex(request.inputs[0].dtype) ? make_plain_complex(request, f) : make_plain_float(request, f);
 }
 
@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> log1p(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> logistic(const KernelRequest& request) {
-  return make_plain(request, [](auto x) {
+  return make_plain_inexact(request, [](auto x) {
     if constexpr (std::is_floating_point_v<decltype(x)>) {
       return logistic_of(x);
     } else {
@@ -118,21 +118,21 @@ std::unique_ptr<Kernel> logistic(const KernelRequest& request) {
 
 // Own loops: ATen's square roots are not all correctly rounded.
 std::unique_ptr<Kernel> sqrt(const KernelRequest& request) {
-  return make_plain(request, [](auto x) { return std::sqrt(x); });
+  return make_plain_inexact(request, [](auto x) { return std::sqrt(x); });
 }
 std::unique_ptr<Kernel> rsqrt(const KernelRequest& request) {
-  return make_plain(request, [](auto x) { return decltype(x)(1) / std::sqrt(x); });
+  return make_plain_inexact(request, [](auto x) { return decltype(x)(1) / std::sqrt(x); });
 }
 
 // Own loops: ATen computes the elements that fill no vector otherwise.
 std::unique_ptr<Kernel> atanh(const KernelRequest& request) {
-  return make_plain(request, [](auto x) { return std::atanh(x); });
+  return make_plain_inexact(request, [](auto x) { return std::atanh(x); });
 }
 std::unique_ptr<Kernel> cosh(const KernelRequest& request) {
-  return make_plain(request, [](auto x) { return std::cosh(x); });
+  return make_plain_inexact(request, [](auto x) { return std::cosh(x); });
 }
 std::unique_ptr<Kernel> sinh(const KernelRequest& request) {
-  return make_plain(request, [](auto x) { return std::sinh(x); });
+  return make_plain_inexact(request, [](auto x) { return std::sinh(x); });
 }
 std::unique_ptr<Kernel> exp2(const KernelRequest& request) {
   return make_plain_float(request, [](auto x) { return std::exp2(x); });

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "backends/cpu/dims.h"
 #include "backends/cpu/moves/moves.h"
 #include "backends/cpu/scratch.h"
 
@@ -12,10 +13,8 @@ namespace lockstep::backend::cpu {
 
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 /// Several dimensions as one, if they lie in memory so.
-std::optional<MatrixOperand::Dimension> merged(std::span<const MatrixOperand::Dimension> dimensions) {
+std::optional<MatrixOperand::Dimension> merged_group(std::span<const MatrixOperand::Dimension> dimensions) {
   MatrixOperand::Dimension result{1, 1};
   bool first = true;
   for (auto it = dimensions.rbegin(); it != dimensions.rend(); ++it) {
@@ -42,7 +41,7 @@ MatrixOperand arranged(const Shape& shape, const std::array<Dims, 3>& groups) {
       side.order.push_back({shape[static_cast<int>(dim)], strides[static_cast<std::size_t>(dim)]});
       side.sizes[g] *= shape[static_cast<int>(dim)];
     }
-    const auto whole = merged(std::span(side.order).subspan(begin));
+    const auto whole = merged_group(std::span(side.order).subspan(begin));
     if (whole) {
       side.strides[g] = whole->stride;
     } else {

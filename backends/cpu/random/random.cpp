@@ -71,7 +71,7 @@ T element_of(std::uint64_t bits) {
 
 /// Block by block, so that counters and words stay in the nearest cache.
 template <class T>
-void draw(const Order& order, Key key, std::uint64_t first, T* out) {
+void draw_in_order(const Order& order, Key key, std::uint64_t first, T* out) {
   constexpr std::int64_t block = 512;
   std::array<std::uint64_t, block> counters;
   const std::int64_t size = order.size();
@@ -94,12 +94,12 @@ void draw_all(const Order& order, const KernelArguments& arguments) {
   if (arguments.inputs.size() > 1) {
     first = static_cast<std::uint64_t>(integer_at(arguments.inputs[1], 0)) * static_cast<std::uint64_t>(order.size());
   }
-  for (std::int64_t k = 0; k < keys.shape.size(); ++k) draw(order, key[k], first, out + k * order.size());
+  for (std::int64_t k = 0; k < keys.shape.size(); ++k) draw_in_order(order, key[k], first, out + k * order.size());
 }
 
-using Run = void (*)(const Order&, const KernelArguments&);
+using RunDraws = void (*)(const Order&, const KernelArguments&);
 
-Run run_of_width(std::int64_t width) {
+RunDraws run_of_width(std::int64_t width) {
   switch (width) {
     case 8:
       return draw_all<std::uint8_t>;

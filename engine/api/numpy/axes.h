@@ -5,6 +5,7 @@
 
 #include <lockstep/ops.h>
 
+#include "engine/api/numpy/operands.h"
 #include "engine/ir/primitive.h"
 
 // What the reductions share.
@@ -18,6 +19,13 @@ Array reduce(const ir::Primitive& primitive, const Array& x, const Axes& axes, b
 DType accumulated(DType dtype);
 /// What means are taken in: at least float32.
 DType widened(DType dtype);
+/// `x` in that dtype.
+Array as_widened(const Array& x);
+/// f(x) with x in that dtype, rounded once to x's own, to a float where that is none.
+template <class F>
+Array in_widened(const Array& x, F f) {
+  return convert(f(as_widened(x)), inexact(x.dtype()));
+}
 /// Elements less their mean, float32 or wider. No sum overflows where the mean does not, and what the mean has lost by
 /// rounding is taken off too: exactly 0 where all elements are equal.
 Array centered(const Array& x, const Axes& axes);

@@ -2,14 +2,19 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <lockstep/array.h>
 
 namespace lockstep::api {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// The dtype that values have in common, one by one: arrays promote, scalars and weak arrays give way to them.
 class CommonDType {
@@ -32,6 +37,8 @@ DType common_dtype(std::span<const Array> arrays);
 DType common_dtype(std::initializer_list<Array> arrays);
 /// `dtype`, or the float that integers and bool become.
 DType inexact(DType dtype);
+/// `x` in that dtype.
+Array as_inexact(const Array& x);
 /// `dtype`, or the float that bool becomes.
 DType numeric(DType dtype);
 
@@ -50,6 +57,8 @@ Array at(std::string_view op, const Operand& operand, DType dtype, const Shape& 
 std::vector<Array> aligned(std::string_view op, std::initializer_list<const Operand*> operands, DType dtype);
 /// The same, weak where all of them are: what an op makes of them is then weak, too.
 std::vector<Array> weakly_aligned(std::string_view op, std::initializer_list<const Operand*> operands, DType dtype);
+/// Both operands at one float or complex dtype and one shape.
+std::pair<Array, Array> inexact_pair(std::string_view op, const Operand& a, const Operand& b);
 
 /// Every axis along which one of the arrays varies.
 AxisSet joined_varying(std::initializer_list<const Operand*> operands);

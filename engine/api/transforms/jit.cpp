@@ -203,7 +203,7 @@ std::vector<Array> arrays_of(const std::vector<api::CallArgument>& arguments) {
 
 /// The structure with what `next()` gives in place of each leaf. Items are made where they stay.
 template <class Next>
-Tree filled(const Tree& structure, Next& next) {
+Tree filled_structure(const Tree& structure, Next& next) {
   if (structure.is_leaf()) return Tree(next());
   if (structure.kind() != Tree::Kind::list && structure.kind() != Tree::Kind::dict) return structure;
   const std::span<const Tree> from = TreeAccess::items(structure);
@@ -213,7 +213,7 @@ Tree filled(const Tree& structure, Next& next) {
     if (from[i].is_leaf()) {
       TreeAccess::make_leaf(node->first() + i, next);
     } else {
-      std::construct_at(node->first() + i, filled(from[i], next));
+      std::construct_at(node->first() + i, filled_structure(from[i], next));
     }
     node->set_count(i + 1);
   }
@@ -297,7 +297,7 @@ struct JitCache::Impl {
       Array y = api::result(*entry.executable, space, i++);
       return weak == WeakType::strong ? std::move(y) : api::visible(y, weak);
     };
-    Tree tree = filled(entry.result, next);
+    Tree tree = filled_structure(entry.result, next);
     if (!entry.cells.empty()) replace_cells(entry, rest_of(entry, space, i));
     return tree;
   }
@@ -311,7 +311,7 @@ struct JitCache::Impl {
   }
 
   static void replace_cells(const Entry& entry, std::span<const Array> values) {
-    lockstep::trace::replace_all(entry.cells, values);
+    lockstep::tracing::replace_all(entry.cells, values);
   }
 
   void execute(const Entry& entry, api::CallSpace& space) const {
@@ -331,7 +331,7 @@ struct JitCache::Impl {
     std::vector<Array> results = rest_of(entry, space, 0);
     if (tracked) tracked->mark(results);
     if (finite) api::check_finite(entry.function, kept, results, debug);
-    const std::size_t own = results.size() - lockstep::trace::count_written(entry.cells);
+    const std::size_t own = results.size() - lockstep::tracing::count_written(entry.cells);
     replace_cells(entry, std::span<const Array>(results).subspan(own));
     results.resize(own);
     return api::unflattened(entry.result, results, entry.weak_results);
@@ -369,7 +369,7 @@ JitCache::JitCache(const DebugOptions& debug, Precision precision) : impl_(std::
 
 Tree JitCache::call(const TreeFunction& function, std::span<Tree> arguments) {
   Impl& impl = held(impl_, "jit");
-  if (trace::is_open()) return function(api::visible({arguments.begin(), arguments.end()}));
+  if (tracing::is_open()) return function(api::visible({arguments.begin(), arguments.end()}));
   SpaceLease lease(impl.spaces);
   api::CallSpace& space = lease.space();
   std::unique_ptr<const Entry> own;
