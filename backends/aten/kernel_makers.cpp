@@ -11,7 +11,7 @@ KernelMaker find_maker(std::string_view op) {
 #undef LOCKSTEP_KERNEL
   };
   const auto found = table.find(op);
-  return found == table.end() ? cpu::find_maker(op) : found->second;
+  return found == table.end() ? nullptr : found->second;
 }
 
 }  // namespace lockstep::backend::aten

@@ -18,7 +18,7 @@ namespace kernels {
 #undef LOCKSTEP_KERNEL
 }  // namespace kernels
 
-/// ATen's, else that of the loops of backends/cpu; null where neither has a kernel of that op.
+/// Null where there is no kernel of that op.
 KernelMaker find_maker(std::string_view op);
 
 }  // namespace lockstep::backend::aten
