@@ -1,6 +1,5 @@
-// Kernels of arithmetic that ATen has; backends/cpu has the others.
+// Sums, differences and negatives of complex numbers by ATen, which has a NaN where an operand is infinite.
 
-#include <ATen/ops/abs.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/sub.h>
@@ -40,11 +39,6 @@ std::unique_ptr<Kernel> sub(const KernelRequest& request) {
 std::unique_ptr<Kernel> neg(const KernelRequest& request) {
   return make_operator(
       request, [](at::Tensor& out, std::span<const ArrayView> inputs) { at::neg_out(out, tensor_of(inputs[0])); });
-}
-
-std::unique_ptr<Kernel> abs(const KernelRequest& request) {
-  return make_operator(
-      request, [](at::Tensor& out, std::span<const ArrayView> inputs) { at::abs_out(out, tensor_of(inputs[0])); });
 }
 
 }  // namespace lockstep::backend::aten::kernels

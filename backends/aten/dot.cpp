@@ -52,8 +52,7 @@ std::unique_ptr<Kernel> dot_general(const KernelRequest& request) {
   auto product = cpu::MatrixProduct::of(request);
   const std::size_t scratch_bytes = product.scratch_bytes;
   return make_tensor_kernel(
-      request,
-      [product = std::move(product)](const KernelArguments& arguments) { multiply(product, arguments); },
+      request, [product = std::move(product)](const KernelArguments& arguments) { multiply(product, arguments); },
       {.scratch_bytes = scratch_bytes});
 }
 

@@ -1,5 +1,7 @@
 // The module of ATen's kernels.
 
+#include "backends/modules/module.h"
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,7 +17,6 @@
 #include "backends/aten/tensor_kernel.h"
 #include "backends/cpu/cut_kernel.h"
 #include "backends/cpu/thread_settings.h"
-#include "backends/modules/module.h"
 
 namespace lockstep::backend::aten {
 
@@ -69,7 +70,8 @@ extern "C" LOCKSTEP_API const lockstep::backend::modules::Module lockstep_module
 
 const lockstep::backend::modules::Module lockstep_module = {
     .build = LOCKSTEP_MODULE_BUILD,
-    .make_backend = [](const lockstep::backend::modules::Host& host) -> std::shared_ptr<const lockstep::backend::Backend> {
+    .make_backend =
+        [](const lockstep::backend::modules::Host& host) -> std::shared_ptr<const lockstep::backend::Backend> {
       lockstep::backend::aten::library = &host;
       return std::make_shared<lockstep::backend::aten::AtenBackend>();
     }};

@@ -5,18 +5,15 @@
 #include <ATen/ops/asin.h>
 #include <ATen/ops/asinh.h>
 #include <ATen/ops/atan.h>
-#include <ATen/ops/ceil.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/erf.h>
 #include <ATen/ops/erfc.h>
 #include <ATen/ops/erfinv.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/expm1.h>
-#include <ATen/ops/floor.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/log1p.h>
 #include <ATen/ops/log2.h>
-#include <ATen/ops/round.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/tan.h>
 #include <ATen/ops/tanh.h>
@@ -31,25 +28,18 @@ namespace {
 
 using UnaryOperator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x);
 
-enum class Strides { any, contiguous };
-
 /// A one-operand operator of ATen on floats. The test of positions shows for each one used here that an element's bits do
 /// not depend on its neighbours, its position or the length.
-std::unique_ptr<Kernel> make_unary(const KernelRequest& request, UnaryOperator apply,
-                                   Strides strides = Strides::contiguous) {
+std::unique_ptr<Kernel> make_unary(const KernelRequest& request, UnaryOperator apply) {
   return make_tensor_kernel(request,
                             [apply](const KernelArguments& arguments) {
                               at::Tensor out = tensor_of(arguments.outputs[0]);
                               apply(out, tensor_of(arguments.inputs[0]));
                             },
-                            {.strided = strides == Strides::any, .in_place = in_place_inputs(request)});
+                            {.in_place = in_place_inputs(request)});
 }
 
 }  // namespace
-
-std::unique_ptr<Kernel> ceil(const KernelRequest& request) { return make_unary(request, at::ceil_out, Strides::any); }
-std::unique_ptr<Kernel> floor(const KernelRequest& request) { return make_unary(request, at::floor_out, Strides::any); }
-std::unique_ptr<Kernel> round(const KernelRequest& request) { return make_unary(request, at::round_out, Strides::any); }
 
 std::unique_ptr<Kernel> erf(const KernelRequest& request) { return make_unary(request, at::erf_out); }
 std::unique_ptr<Kernel> erfc(const KernelRequest& request) { return make_unary(request, at::erfc_out); }

@@ -87,6 +87,9 @@ class CpuBackend final : public Backend {
 
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
     if (!supports(request.device.kind)) return nullptr;
+    if (const KernelMaker loops = cpu::find_maker(request.op)) {
+      if (auto kernel = loops(request)) return kernel;
+    }
     const KernelMaker maker = find_maker(request.op);
     return maker == nullptr ? nullptr : maker(request);
   }

@@ -25,6 +25,7 @@ struct Module {
 
 /// Sets of dtypes, as the lines of a module's kernels.def name them.
 using Elements = bool (*)(DType dtype);
+inline bool float64s(DType dtype) { return dtype == DType::float64; }
 inline bool floats(DType dtype) { return is_float(dtype); }
 inline bool complex_numbers(DType dtype) { return is_complex(dtype); }
 inline bool inexact(DType dtype) { return is_inexact(dtype); }

@@ -57,8 +57,8 @@ class ModuleBackend final : public Backend {
       try {
         module_ = load();
       } catch (const std::exception& error) {
-        throw BackendError(std::string(op) + ": its kernel is in the module of the " + description_.name + " backend, " +
-                           path_.string() + ", which does not load: " + error.what() +
+        throw BackendError(std::string(op) + ": its kernel is in the module of the " + description_.name +
+                           " backend, " + path_.string() + ", which does not load: " + error.what() +
                            "; install that file again, from the same build as the library");
       }
     }

@@ -13,9 +13,9 @@ namespace lockstep::backend::modules {
 
 /// What the library knows of a module before it loads it.
 struct Description {
-  std::string name;     ///< Backend::name.
-  std::string version;  ///< Backend::version.
-  std::string file;     ///< The module's file in the folder of modules.
+  std::string name;                                    ///< Backend::name.
+  std::string version;                                 ///< Backend::version.
+  std::string file;                                    ///< The module's file in the folder of modules.
   std::unordered_map<std::string_view, Elements> ops;  ///< Of which dtypes operand 0 may be for an op.
 };
 

@@ -2,11 +2,11 @@
 
 #include "backends/modules/shared_object.h"
 
-#include <dlfcn.h>
-#include <link.h>
-
 #include <stdexcept>
 #include <system_error>
+
+#include <dlfcn.h>
+#include <link.h>
 
 namespace lockstep::backend::modules {
 

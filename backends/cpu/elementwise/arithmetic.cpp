@@ -14,6 +14,16 @@ namespace lockstep::backend::cpu::kernels {
 
 namespace {
 
+/// A float without its sign, NaN likewise.
+std::unique_ptr<Kernel> make_magnitude(const KernelRequest& request) {
+  return with_bits(request.inputs[0].dtype, [&]<class T>() {
+    return make_vector_map<T, T>(request, [](T bits) {
+      constexpr T all_but_the_first = static_cast<T>(~T{0}) >> 1;
+      return static_cast<T>(bits & all_but_the_first);
+    });
+  });
+}
+
 /// Integers modulo 2^n, as unsigned ones no narrower than int (narrower ones would be multiplied as int).
 template <class T>
 using Modular = std::conditional_t<(sizeof(T) < sizeof(unsigned)), unsigned, T>;
@@ -159,6 +169,7 @@ std::unique_ptr<Kernel> abs(const KernelRequest& request) {
       return make_map<typename T::value_type, T>(request, [](T x) { return std::abs(x); });
     });
   }
+  if (is_float(dtype)) return make_magnitude(request);
   if (!is_integer(dtype)) return nullptr;
   return with_integer(dtype, [&]<class T>() {
     return make_map<T, T>(request, [](T x) { return std::is_signed_v<T> && x < 0 ? negative(x) : x; });
@@ -201,8 +212,8 @@ std::unique_ptr<Kernel> rem(const KernelRequest& request) {
     });
   }
   if (!is_integer(dtype)) return nullptr;
-  return with_integer(dtype,
-                      [&]<class T>() { return make_map<T, T, T>(request, [](T a, T b) { return truncated_remainder(a, b); }); });
+  return with_integer(
+      dtype, [&]<class T>() { return make_map<T, T, T>(request, [](T a, T b) { return truncated_remainder(a, b); }); });
 }
 
 std::unique_ptr<Kernel> pow(const KernelRequest& request) {
@@ -222,17 +233,19 @@ std::unique_ptr<Kernel> integer_pow(const KernelRequest& request) {
   const auto exponent = request.attrs.get<std::int64_t>("exponent");
   if (is_integer(dtype)) {
     return with_bits(dtype, [&]<class T>() {
-      return make_map_with<T, T>(request, [exponent](T x) { return static_cast<T>(integer_power(Modular<T>{x}, exponent)); });
+      return make_map_with<T, T>(request,
+                                 [exponent](T x) { return static_cast<T>(integer_power(Modular<T>{x}, exponent)); });
     });
   }
   if (is_complex(dtype)) {
-    return with_complex(
-        dtype, [&]<class T>() { return make_map_with<T, T>(request, [exponent](T x) { return integer_power(x, exponent); }); });
+    return with_complex(dtype, [&]<class T>() {
+      return make_map_with<T, T>(request, [exponent](T x) { return integer_power(x, exponent); });
+    });
   }
   if (!is_float(dtype)) return nullptr;
   return with_float(dtype, [&]<class T>() {
-    return make_map_with<T, T>(request,
-                               [exponent](T x) { return static_cast<T>(integer_power(static_cast<Wide<T>>(x), exponent)); });
+    return make_map_with<T, T>(
+        request, [exponent](T x) { return static_cast<T>(integer_power(static_cast<Wide<T>>(x), exponent)); });
   });
 }
 

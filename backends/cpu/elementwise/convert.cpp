@@ -1,5 +1,4 @@
-// Kernels of conversions between dtypes in plain loops.
-
+// The kernel of convert: elements of one dtype as those of another.
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -45,7 +44,6 @@ To converted(From x) {
   }
 }
 
-/// ATen's NaN depends on the position.
 constexpr auto narrowed = [](std::uint32_t bits) { return rounded_to_bfloat16(bits); };
 
 template <class F>
@@ -59,18 +57,18 @@ std::unique_ptr<Kernel> convert(const KernelRequest& request) {
   const DType from = request.inputs[0].dtype;
   const DType to = request.outputs[0].dtype;
   if (from == DType::key || to == DType::key) return nullptr;
-  if (from == DType::float32 && to == DType::float64) {
-    return make_vector_map<double, float>(request, [](float x) { return static_cast<double>(x); });
-  }
-  if (from == DType::float64 && to == DType::float32) {
-    return make_vector_map<float, double>(request, [](double x) { return static_cast<float>(x); });
+  if (from == to) {
+    return with_moved(from, [&]<class T>() { return make_vector_map<T, T>(request, [](T x) { return x; }); });
   }
   if (from == DType::float32 && to == DType::bfloat16) {
     return make_vector_map<std::uint16_t, std::uint32_t>(request, narrowed);
   }
-  if (from == to) return stop_gradient(request);
-  const bool is_by_aten = from != DType::float64 || !is_narrow_float(to);  // It would round by way of float32.
-  if (is_float(from) && is_float(to) && is_by_aten) return nullptr;
+  if (is_float(from) && is_float(to)) {
+    return with_float(from, [&]<class From>() {
+      return with_float(
+          to, [&]<class To>() { return make_vector_map<To, From>(request, [](From x) { return converted<To>(x); }); });
+    });
+  }
   return with_any(from, [&]<class From>() -> std::unique_ptr<Kernel> {
     if (to == DType::bool_) {
       return make_map<std::uint8_t, From>(request, [](From x) -> std::uint8_t {

@@ -1,5 +1,5 @@
-// Kernels of functions in plain loops: those of complex numbers, and those of floats that ATen has not as they are wanted.
-
+// Kernels of functions of one or two numbers that are loops over those of the standard library: of floats where each
+// element's value is the same wherever it stands and however many there are, and of complex numbers.
 #include <cmath>
 #include <complex>
 #include <type_traits>
@@ -12,7 +12,15 @@ namespace lockstep::backend::cpu::kernels {
 
 namespace {
 
-/// By a loop on floats.
+/// On complex numbers only.
+template <class F>
+std::unique_ptr<Kernel> make_plain_complex(const KernelRequest& request, F) {
+  if (!is_complex(request.inputs[0].dtype)) return nullptr;
+  return with_complex(request.inputs[0].dtype,
+                      [&]<class T>() { return make_map<T, T>(request, [](T x) { return F{}(x); }); });
+}
+
+/// On floats only.
 template <class F>
 std::unique_ptr<Kernel> make_plain_float(const KernelRequest& request, F) {
   if (!is_float(request.inputs[0].dtype)) return nullptr;
@@ -21,21 +29,24 @@ std::unique_ptr<Kernel> make_plain_float(const KernelRequest& request, F) {
   });
 }
 
-/// By a loop on complex numbers.
+/// The same for an F that gives whole numbers, for which processors have instructions.
 template <class F>
-std::unique_ptr<Kernel> make_plain_complex(const KernelRequest& request, F) {
-  if (!is_complex(request.inputs[0].dtype)) return nullptr;
-  return with_complex(request.inputs[0].dtype,
-                      [&]<class T>() { return make_map<T, T>(request, [](T x) { return F{}(x); }); });
+std::unique_ptr<Kernel> make_rounding(const KernelRequest& request, F) {
+  if (!is_float(request.inputs[0].dtype)) return nullptr;
+  return with_float(request.inputs[0].dtype, [&]<class T>() {
+    return make_vector_map<T, T>(request, [](T x) { return static_cast<T>(F{}(static_cast<Wide<T>>(x))); });
+  });
 }
 
-/// By a loop on floats and complex numbers.
+/// On floats and complex numbers.
 template <class F>
 std::unique_ptr<Kernel> make_plain_inexact(const KernelRequest& request, F f) {
-  return is_complex(request.inputs[0].dtype) ? make_plain_complex(request, f) : make_plain_float(request, f);
+  const DType dtype = request.inputs[0].dtype;
+  if (!is_complex(dtype)) return make_plain_float(request, f);
+  return with_complex(dtype, [&]<class T>() { return make_map<T, T>(request, [](T x) { return F{}(x); }); });
 }
 
-/// Of -|x|, whose exponential is finite; at::sigmoid computes the elements that fill no vector by another formula.
+/// Of -|x|, whose exponential is finite.
 template <class T>
 T logistic_of(T x) {
   const T e = std::exp(-std::abs(x)), below = e / (1 + e);
@@ -59,13 +70,22 @@ std::complex<T> of_one_more(std::complex<T> x) {
 
 }  // namespace
 
-/// By a loop where ATen's vectors have a polynomial whose error is 1e-7 of 1, not of a small value.
+std::unique_ptr<Kernel> ceil(const KernelRequest& request) {
+  return make_rounding(request, [](auto x) { return std::ceil(x); });
+}
+std::unique_ptr<Kernel> floor(const KernelRequest& request) {
+  return make_rounding(request, [](auto x) { return std::floor(x); });
+}
+/// Halves to the even neighbour.
+std::unique_ptr<Kernel> round(const KernelRequest& request) {
+  return make_rounding(request, [](auto x) { return std::nearbyint(x); });
+}
+
 std::unique_ptr<Kernel> erf(const KernelRequest& request) {
   if (request.inputs[0].dtype == DType::float64) return nullptr;
   return make_plain_float(request, [](auto x) { return std::erf(x); });
 }
 
-// ATen rounds the complex elements left over from vectors otherwise than those in vectors.
 std::unique_ptr<Kernel> acos(const KernelRequest& request) {
   return make_plain_complex(request, [](auto x) { return std::acos(x); });
 }
@@ -116,7 +136,6 @@ std::unique_ptr<Kernel> logistic(const KernelRequest& request) {
   });
 }
 
-// Own loops: ATen's square roots are not all correctly rounded.
 std::unique_ptr<Kernel> sqrt(const KernelRequest& request) {
   return make_plain_inexact(request, [](auto x) { return std::sqrt(x); });
 }
@@ -124,7 +143,6 @@ std::unique_ptr<Kernel> rsqrt(const KernelRequest& request) {
   return make_plain_inexact(request, [](auto x) { return decltype(x)(1) / std::sqrt(x); });
 }
 
-// Own loops: ATen computes the elements that fill no vector otherwise.
 std::unique_ptr<Kernel> atanh(const KernelRequest& request) {
   return make_plain_inexact(request, [](auto x) { return std::atanh(x); });
 }
