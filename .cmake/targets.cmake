@@ -13,7 +13,7 @@ function(lockstep_add_stage name)
   if(sources)
     add_library(lockstep_${name} STATIC ${sources})
     target_link_libraries(lockstep_${name} PUBLIC lockstep_headers ${targets} PRIVATE ${stage_LIBRARIES})
-    # at::Tensor may own storage, but ATen's operators are called in backends/aten alone.
+    # ATen's operators are called in backends/aten alone.
     target_compile_definitions(lockstep_${name} PRIVATE TORCH_ASSERT_NO_OPERATORS ${stage_DEFINITIONS})
     target_precompile_headers(lockstep_${name} REUSE_FROM lockstep_precompiled)
     if(stage_COMPONENT)
