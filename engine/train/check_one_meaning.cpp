@@ -142,4 +142,8 @@ void check_one_meaning(const TrainStep& step, const TrainState& state, const Tre
   }
 }
 
+void check_one_meaning(const TrainStep& step, const TrainState& state, const Batch& batch, double tolerance) {
+  check_one_meaning(step, state, to_tree(batch), tolerance);
+}
+
 }  // namespace lockstep
