@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/export.h>
+
 namespace lockstep::checkpoint {
 
 class Pace;
@@ -75,7 +77,7 @@ class NewFile {
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 /// Writes a file, or replaces it, whole or not at all. Throws CheckpointError naming file and system error.
-void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes);
+LOCKSTEP_API void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes);
 
 /// A regular file's bytes. Throws CheckpointError naming file and system error.
 std::vector<std::byte> read_file(const std::filesystem::path& path);

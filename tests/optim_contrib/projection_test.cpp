@@ -9,16 +9,16 @@
 #include <lockstep/optim_contrib.h>
 #include <lockstep/scientific.h>
 
+#include "tests/optim/values.h"
 #include "tests/support/expect_error.h"
 
 // Projections onto sets, and least squares without negative numbers: the values of Optax 0.2.8 in float64.
 
 using namespace lockstep;
 using tests::expect_error;
+using tests::Values;
 
 namespace {
-
-using Values = std::vector<double>;
 
 Array given() { return array(Values{1.5, -0.7, 0.3, 0.3, -2.0, 0.9}); }
 Array normal() { return array(Values{0.5, 1.0, -1.0, 2.0, 0.25, 0.1}); }

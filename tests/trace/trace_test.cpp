@@ -32,7 +32,7 @@ std::vector<Elements> run(const Traced& traced, std::vector<Elements> inputs) {
   return evaluate(traced.function, inputs);
 }
 
-std::vector<Array> call(const Traced& traced, Arrays arguments) {
+std::vector<Array> call_traced(const Traced& traced, Arrays arguments) {
   return tracing::inline_call(*traced.function, joined(std::move(arguments), traced.captured));
 }
 
@@ -82,12 +82,12 @@ TEST_CASE("values of outer traces are captured by every trace between") {
                   tracing::trace([&](std::span<const Array> z) { return Arrays{add(add(z[0], x[0]), add(x[0], y[0]))}; },
                                std::array{vector3});
               CHECK(inner.captured.size() == 2);
-              return call(inner, {neg(y[0])});
+              return call_traced(inner, {neg(y[0])});
             },
             std::array{vector3});
         captured_in_middle = middle.captured.size();
         CHECK(tracing::type_in_trace(middle.captured[0]) == vector3);
-        return call(middle, {x[1]});
+        return call_traced(middle, {x[1]});
       },
       std::array{vector3, vector3});
   CHECK(captured_in_middle == 1);
@@ -240,7 +240,7 @@ TEST_CASE("equations carry the layer they were staged in") {
           const Traced inner =
               tracing::trace([&](std::span<const Array> y) { return Arrays{neg(y[0])}; }, std::array{vector3});
           CHECK(*inner.function->equations()[0].provenance.scope == "block/dense");
-          b = call(inner, {a})[0];
+          b = call_traced(inner, {a})[0];
         }
         return Arrays{neg(b)};
       },

@@ -19,7 +19,7 @@ using namespace lockstep;
 namespace {
 
 /// Of all variables, statistics too, as Keras counts.
-std::int64_t weights_of(const Model<Array, Array>& model, std::int64_t size, const std::string& head) {
+std::int64_t weight_count(const Model<Array, Array>& model, std::int64_t size, const std::string& head) {
   std::int64_t count = 0;
   for (const Variable& v : model.variables(zeros({1, size, size, 3}))) {
     if (v.path.ends_with("rng")) continue;
@@ -73,7 +73,7 @@ TEST_CASE("classifiers of images have as many weights as Keras', of 1000 classes
   for (const auto& [name, count] : published) {
     CAPTURE(name);
     // What is multiplied by places, in vgg alone, is counted of the published size.
-    CHECK(weights_of(models::find_image_classifier(name), name.starts_with("vgg") ? 224 : 76, "head/") == count);
+    CHECK(weight_count(models::find_image_classifier(name), name.starts_with("vgg") ? 224 : 76, "head/") == count);
   }
   const models::ResnetOptions large{.classes = 1000, .large_images = true};
   const auto trained = [&](auto model) {

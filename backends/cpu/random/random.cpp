@@ -61,7 +61,7 @@ void fill_counters(const Order& order, std::uint64_t first, std::int64_t positio
 
 /// A word of T's width, or a key.
 template <class T>
-T element_of(std::uint64_t bits) {
+T drawn_element(std::uint64_t bits) {
   if constexpr (std::is_same_v<T, Key>) {
     return {static_cast<std::uint32_t>(bits >> 32), static_cast<std::uint32_t>(bits)};
   } else {
@@ -80,7 +80,7 @@ void draw_in_order(const Order& order, Key key, std::uint64_t first, T* out) {
     fill_counters(order, first, position, std::span(counters).first(count));
     threefry_blocks(key, counters.data(), count);
     for (std::size_t i = 0; i < count; ++i) {
-      out[position + static_cast<std::int64_t>(i)] = element_of<T>(counters[i]);
+      out[position + static_cast<std::int64_t>(i)] = drawn_element<T>(counters[i]);
     }
   }
 }

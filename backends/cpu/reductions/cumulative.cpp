@@ -81,7 +81,7 @@ using Carried = typename CarriedOf<T>::Type;
 
 /// A carried number rounded to an element.
 template <class T, class C>
-T element_of(const C& carried) {
+T rounded_element(const C& carried) {
   if constexpr (std::is_same_v<T, std::complex<float>>) {
     return {static_cast<float>(carried.real()), static_cast<float>(carried.imag())};
   } else if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>) {
@@ -124,7 +124,7 @@ void recur(const Around& around, bool reverse, const KernelArguments& arguments)
       } else {
         carried = factor * carried + added;
       }
-      out[at] = element_of<T>(carried);
+      out[at] = rounded_element<T>(carried);
     }
   });
 }
@@ -139,7 +139,7 @@ class Sum {
     } else {
       sum_ += static_cast<Wider<T>>(x);
     }
-    return element_of<T>(sum_);
+    return rounded_element<T>(sum_);
   }
 
  private:
@@ -167,7 +167,7 @@ class Product {
     } else {
       product_ *= static_cast<Wider<T>>(x);
     }
-    return element_of<T>(product_);
+    return rounded_element<T>(product_);
   }
 
  private:
@@ -225,8 +225,8 @@ class LogSumExp {
     } else {
       sum_ = doubled_plus(sum_, std::exp(x - level_));
     }
-    if (std::isinf(level_)) return element_of<T>(std::isnan(sum_.high) ? sum_.high : level_);
-    return element_of<T>(level_ + (std::log(sum_.high) + sum_.low / sum_.high));
+    if (std::isinf(level_)) return rounded_element<T>(std::isnan(sum_.high) ? sum_.high : level_);
+    return rounded_element<T>(level_ + (std::log(sum_.high) + sum_.low / sum_.high));
   }
 
  private:

@@ -23,6 +23,15 @@
 
 namespace lockstep {
 
+/// One call of the profiled function.
+struct RecordedCall {
+  std::shared_ptr<const executable::Executable> executable;  ///< What the slices point to.
+  runtime::Record record;
+  std::chrono::nanoseconds begin{};
+  std::chrono::nanoseconds end{};
+  std::int64_t number = 0;
+};
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -30,15 +39,6 @@ using std::chrono::nanoseconds;
 
 nanoseconds now() { return Clock::now().time_since_epoch(); }
 double in_seconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-
-/// One call of the profiled function.
-struct RecordedCall {
-  std::shared_ptr<const executable::Executable> executable;  ///< What the slices point to.
-  runtime::Record record;
-  nanoseconds begin{};
-  nanoseconds end{};
-  std::int64_t number = 0;
-};
 
 const executable::CallNote* note_of(const executable::Slice& slice) {
   return slice.executable == nullptr ? nullptr : &slice.executable->call_notes[slice.call];

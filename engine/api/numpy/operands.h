@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <lockstep/array.h>
+#include <lockstep/export.h>
 
 namespace lockstep::api {
 
@@ -32,11 +33,11 @@ class CommonDType {
 
 /// The common dtype of the operands: arrays promote first, C++ scalars and weak arrays give way to them; those alone are
 /// bool, int32 (int64 where a weak array is) or float32.
-DType common_dtype(std::initializer_list<const Operand*> operands);
-DType common_dtype(std::span<const Array> arrays);
-DType common_dtype(std::initializer_list<Array> arrays);
+LOCKSTEP_API DType common_dtype(std::initializer_list<const Operand*> operands);
+LOCKSTEP_API DType common_dtype(std::span<const Array> arrays);
+LOCKSTEP_API DType common_dtype(std::initializer_list<Array> arrays);
 /// `dtype`, or the float that integers and bool become.
-DType inexact(DType dtype);
+LOCKSTEP_API DType inexact(DType dtype);
 /// `x` in that dtype.
 Array as_inexact(const Array& x);
 /// `dtype`, or the float that bool becomes.
@@ -54,7 +55,8 @@ Array constant(std::string_view op, const Operand& scalar, DType dtype, const Sh
 /// not broadcast.
 Array at(std::string_view op, const Operand& operand, DType dtype, const Shape& shape, const AxisSet& varying = {});
 /// All operands at one dtype, broadcast to their common shape.
-std::vector<Array> aligned(std::string_view op, std::initializer_list<const Operand*> operands, DType dtype);
+LOCKSTEP_API std::vector<Array> aligned(std::string_view op, std::initializer_list<const Operand*> operands,
+                                        DType dtype);
 /// The same, weak where all of them are: what an op makes of them is then weak, too.
 std::vector<Array> weakly_aligned(std::string_view op, std::initializer_list<const Operand*> operands, DType dtype);
 /// Both operands at one float or complex dtype and one shape.

@@ -351,7 +351,7 @@ class CustomOp::Impl {
   }
 
   OptionsPtr options_;
-  std::shared_ptr<const TracedOp> op_;
+  ir::CustomOpPtr op_;  ///< A TracedOp.
   detail::RuleChecks checks_;
 };
 
