@@ -8,7 +8,8 @@ file(REMOVE_RECURSE "${WORK}")
 file(COPY "${CMAKE_CURRENT_LIST_DIR}/parent/CMakeLists.txt" DESTINATION "${WORK}/parent")
 set(options "-DWAY=${WAY}" "-DLOCKSTEP=${LOCKSTEP}" "-DLOCKSTEP_DEPS_DIR=${DEPS}" "-DCONSUMER=${CONSUMER}"
   "-DWHOLE=${WHOLE}" "-DATEN=${ATEN}" -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24
-  "-DFETCHCONTENT_SOURCE_DIR_LOCKSTEP=${LOCKSTEP}")
+  "-DFETCHCONTENT_SOURCE_DIR_LOCKSTEP=${LOCKSTEP}" --no-warn-unused-cli)
+set(PREFIX "")
 configure_project("${WORK}/parent" ${options})
 if(BUILT)
   execute_process(COMMAND "${CMAKE_COMMAND}" --build "${WORK}/build" --target program COMMAND_ERROR_IS_FATAL ANY)
