@@ -1,7 +1,12 @@
 # How everything of ours is compiled.
 
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
+# Variables and options that are set here hold for this folder and those below it: a project that Lockstep is a part of
+# keeps its own. Its build type is ours, too; without one we are optimised all the same.
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+  if(PROJECT_IS_TOP_LEVEL)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
+  endif()
 endif()
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -10,14 +15,18 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-g")
-set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
-set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
-set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
-set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ${PROJECT_IS_TOP_LEVEL})
 
 # No contraction: a fused multiply-add has other bits, and only definitions may write one. Position-independent throughout,
 # so that objects and precompiled headers serve library, program and tests alike.
 add_compile_options(-Wall -Wextra -ffp-contract=off -fPIC)
+if(NOT PROJECT_IS_TOP_LEVEL)
+  # What the other project allows its own sums must not change ours.
+  add_compile_options(-fno-fast-math)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GNU 12 takes inlined std::string and std::variant for what they are not.
   add_compile_options(-Wno-maybe-uninitialized -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
@@ -51,16 +60,16 @@ find_program(LOCKSTEP_CCACHE NAMES ccache)
 mark_as_advanced(LOCKSTEP_CCACHE)
 if(LOCKSTEP_CCACHE AND NOT DEFINED LOCKSTEP_CCACHE_FAILS)
   # It needs a home it can write to.
-  file(TOUCH "${CMAKE_BINARY_DIR}/ccache.cpp")
+  file(TOUCH "${PROJECT_BINARY_DIR}/ccache.cpp")
   execute_process(
-    COMMAND "${LOCKSTEP_CCACHE}" "${CMAKE_CXX_COMPILER}" -c "${CMAKE_BINARY_DIR}/ccache.cpp"
-            -o "${CMAKE_BINARY_DIR}/ccache.o"
+    COMMAND "${LOCKSTEP_CCACHE}" "${CMAKE_CXX_COMPILER}" -c "${PROJECT_BINARY_DIR}/ccache.cpp"
+            -o "${PROJECT_BINARY_DIR}/ccache.o"
     RESULT_VARIABLE fails OUTPUT_QUIET ERROR_QUIET)
   set(LOCKSTEP_CCACHE_FAILS "${fails}" CACHE INTERNAL "")
 endif()
 if(LOCKSTEP_CCACHE AND NOT LOCKSTEP_CCACHE_FAILS AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-    CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${LOCKSTEP_CCACHE}")
   add_compile_options(-fpch-preprocess)
 endif()

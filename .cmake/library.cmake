@@ -1,8 +1,7 @@
-# liblockstep: every built stage but cli, and every built backend, in one shared library; the `lockstep` program on top of
-# it; and how both are installed.
+# liblockstep: every built stage but cli, and every built backend, in one shared library; one more for each component;
+# and the `lockstep` program. install.cmake says how they are installed.
 
 include(GNUInstallDirs)
-include(CMakePackageConfigHelpers)
 option(LOCKSTEP_BUNDLE "Install copies of the libraries that the system does not have, so that the prefix stands alone" ON)
 
 get_property(stages GLOBAL PROPERTY lockstep_built_stages)
@@ -14,7 +13,10 @@ set(backend_targets ${backends} ${communicators})
 list(TRANSFORM backend_targets PREPEND lockstep_backend_)
 
 # For tests that need more than their own stage: all of it, statically, so that hidden symbols are there too.
-set(static_targets ${stage_targets} ${backend_targets} lockstep_backends)
+set(core_targets ${stage_targets} ${backend_targets} lockstep_backends)
+get_property(components GLOBAL PROPERTY lockstep_components)
+list(TRANSFORM components PREPEND lockstep_ OUTPUT_VARIABLE component_targets)
+set(static_targets ${core_targets} ${component_targets})
 list(JOIN static_targets "," group)
 add_library(lockstep_everything INTERFACE)
 target_link_libraries(lockstep_everything INTERFACE lockstep_headers "$<LINK_GROUP:RESCAN,${group}>")
@@ -23,7 +25,7 @@ if(NOT stages)
   return()
 endif()
 set(objects "")
-foreach(target IN LISTS static_targets)
+foreach(target IN LISTS core_targets)
   list(APPEND objects "$<TARGET_OBJECTS:${target}>")
 endforeach()
 get_property(libraries GLOBAL PROPERTY lockstep_libraries)
@@ -49,17 +51,46 @@ set_target_properties(lockstep PROPERTIES
   INSTALL_RPATH "${rpath}")
 add_library(lockstep::lockstep ALIAS lockstep)
 
+# lockstep::<component>, liblockstep_<component>.so.
+set(component_libraries "")
+foreach(component IN LISTS components)
+  get_property(libraries GLOBAL PROPERTY lockstep_${component}_libraries)
+  set(library lockstep_${component}_library)
+  add_library(${library} SHARED $<TARGET_OBJECTS:lockstep_${component}>)
+  add_library(lockstep::${component} ALIAS ${library})
+  target_link_libraries(${library} PUBLIC lockstep PRIVATE ${libraries})
+  set_target_properties(${library} PROPERTIES
+    LINKER_LANGUAGE CXX
+    EXPORT_NAME ${component}
+    OUTPUT_NAME lockstep_${component}
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    INSTALL_RPATH "$ORIGIN;${rpath}")
+  # What the core exports for components only is not there for others: an undefined symbol shows here, not at run time.
+  target_link_options(${library} PRIVATE LINKER:--no-undefined)
+  list(APPEND component_libraries ${library})
+endforeach()
+set_property(GLOBAL PROPERTY lockstep_component_libraries ${component_libraries})
+
+# lockstep::aten: LibTorch, for users of <lockstep/aten.h>.
+if(TARGET lockstep_deps::aten)
+  add_library(lockstep_aten INTERFACE)
+  target_link_libraries(lockstep_aten INTERFACE lockstep lockstep_deps::aten)
+  add_library(lockstep::aten ALIAS lockstep_aten)
+endif()
+
 # The public headers, read once for the programs of benches and docs, which users' programs are like.
-add_library(lockstep_precompiled_public OBJECT "${CMAKE_BINARY_DIR}/precompiled.cpp")
+add_library(lockstep_precompiled_public OBJECT "${PROJECT_BINARY_DIR}/precompiled.cpp")
 target_link_libraries(lockstep_precompiled_public PRIVATE lockstep)
 target_compile_options(lockstep_precompiled_public PRIVATE $<$<CONFIG:Release>:-O1>)
 target_precompile_headers(lockstep_precompiled_public PRIVATE <lockstep/lockstep.h>)
 
 # lockstep_add_document_program(<target> <sources>): one that shows something, and need not be quick.
 function(lockstep_add_document_program target)
+  get_property(component_libraries GLOBAL PROPERTY lockstep_component_libraries)
   add_executable(${target} ${ARGN})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_link_libraries(${target} PRIVATE lockstep)
+  target_link_libraries(${target} PRIVATE lockstep ${component_libraries})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include")
   target_precompile_headers(${target} REUSE_FROM lockstep_precompiled_public)
 endfunction()
@@ -67,55 +98,18 @@ endfunction()
 if(EXISTS "${PROJECT_SOURCE_DIR}/engine/cli/main.cpp")
   add_executable(lockstep_program engine/cli/main.cpp)
   target_link_libraries(lockstep_program PRIVATE
-    lockstep_headers lockstep_cli lockstep lockstep_deps::fmt lockstep_deps::cli11)
+    lockstep_headers lockstep_cli lockstep lockstep::vision lockstep::optim_contrib lockstep_deps::fmt
+    lockstep_deps::cli11)
   target_compile_options(lockstep_program PRIVATE $<$<CONFIG:Release>:-O1>)
+  add_executable(lockstep::program ALIAS lockstep_program)
   set_target_properties(lockstep_program PROPERTIES
+    EXPORT_NAME program
     OUTPUT_NAME lockstep
     INSTALL_RPATH "${program_rpath}")
-  install(TARGETS lockstep_program)
-  add_custom_target(train
-    COMMAND ${CMAKE_COMMAND} -D "PROGRAM=$<TARGET_FILE:lockstep_program>" -D "RUNS=${CMAKE_BINARY_DIR}/runs"
-            -P "${PROJECT_SOURCE_DIR}/.cmake/train.cmake"
-    USES_TERMINAL VERBATIM)
-endif()
-
-install(TARGETS lockstep EXPORT lockstep)
-install(DIRECTORY include/lockstep DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(FILES docs/notices.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-# What the package says of <lockstep/aten.h>: where ATen's headers and libraries are.
-set(aten_include_dir "${LOCKSTEP_TORCH_INCLUDE_DIR}")
-set(aten_library_dir "${LOCKSTEP_TORCH_INCLUDE_DIR}/../lib")
-if(LOCKSTEP_BUNDLE)
-  # A linker that is given a consumer's objects must find these too, or calls them undefined.
-  target_link_options(lockstep INTERFACE
-    "$<INSTALL_INTERFACE:LINKER:-rpath-link,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/lockstep>")
-  configure_file(.cmake/bundle.cmake.in bundle.in.cmake @ONLY)
-  file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/bundle.cmake" INPUT "${CMAKE_CURRENT_BINARY_DIR}/bundle.in.cmake")
-  install(SCRIPT "${CMAKE_CURRENT_BINARY_DIR}/bundle.cmake")
-  set(aten_include_dir "${CMAKE_INSTALL_INCLUDEDIR}/lockstep-torch")
-  set(aten_library_dir "${CMAKE_INSTALL_LIBDIR}/lockstep")
-  if(LOCKSTEP_TORCH_INCLUDE_DIR)
-    foreach(folder ATen c10 torch/headeronly)
-      install(DIRECTORY "${LOCKSTEP_TORCH_INCLUDE_DIR}/${folder}/" DESTINATION "${aten_include_dir}/${folder}")
-    endforeach()
+  if(PROJECT_IS_TOP_LEVEL)
+    add_custom_target(train
+      COMMAND ${CMAKE_COMMAND} -D "PROGRAM=$<TARGET_FILE:lockstep_program>" -D "RUNS=${PROJECT_BINARY_DIR}/runs"
+              -P "${PROJECT_SOURCE_DIR}/.cmake/train.cmake"
+      USES_TERMINAL VERBATIM)
   endif()
-  # Copies of libraries take their licences along.
-  set(licences "")
-  foreach(package torch onednn fmt zlib openssl cuda)
-    set(folder "${LOCKSTEP_DEPS_DIR}/${package}")
-    file(GLOB found "${folder}/*.dist-info/LICENSE*" "${folder}/*.dist-info/licenses/*" "${folder}/usr/share/doc/*/copyright")
-    list(APPEND licences ${found})
-  endforeach()
-  foreach(licence IN LISTS licences)
-    file(RELATIVE_PATH place "${LOCKSTEP_DEPS_DIR}" "${licence}")
-    string(REGEX REPLACE "/(usr/share/doc/)?" "-" place "${place}")
-    install(FILES "${licence}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/licences" RENAME "${place}")
-  endforeach()
 endif()
-set(package "${CMAKE_INSTALL_LIBDIR}/cmake/lockstep")
-install(EXPORT lockstep NAMESPACE lockstep:: FILE lockstep-targets.cmake DESTINATION "${package}")
-configure_package_config_file(.cmake/lockstep-config.cmake.in lockstep-config.cmake INSTALL_DESTINATION "${package}"
-  PATH_VARS aten_include_dir aten_library_dir)
-write_basic_package_version_file(lockstep-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config.cmake"
-  "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" DESTINATION "${package}")

@@ -22,11 +22,11 @@ set_target_properties(lockstep_nanobind PROPERTIES POSITION_INDEPENDENT_CODE ON 
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/engine/python/*.cpp")
 add_library(lockstep_python MODULE ${sources})
 target_link_libraries(lockstep_python PRIVATE
-  lockstep_headers lockstep_cli lockstep lockstep_nanobind lockstep_deps::fmt lockstep_deps::cli11)
+  lockstep_headers lockstep_cli lockstep lockstep::vision lockstep::optim_contrib lockstep::exchange lockstep_nanobind lockstep_deps::fmt lockstep_deps::cli11)
 target_compile_options(lockstep_python PRIVATE $<$<CONFIG:Release>:-O1>)
 set_target_properties(lockstep_python PROPERTIES
   OUTPUT_NAME lockstep PREFIX "" SUFFIX ".${Python_SOABI}.so"
-  LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/python"
+  LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/python"
   CXX_VISIBILITY_PRESET hidden
   INSTALL_RPATH "$ORIGIN/../..;$ORIGIN/../../lockstep")
 install(TARGETS lockstep_python

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/vision.h>
 
 #include "timing.h"
 #include "workloads.h"

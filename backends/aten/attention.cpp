@@ -40,9 +40,9 @@ void divide_by_sum(T* row, std::int64_t count) {
 
 /// The arrays of a run in the type T that is computed in: 16-bit floats are widened to float32 beforehand.
 template <class T>
-class Run {
+class AttentionRun {
  public:
-  Run(const cpu::AttentionGeometry& attention, const KernelArguments& arguments)
+  AttentionRun(const cpu::AttentionGeometry& attention, const KernelArguments& arguments)
       : a_(attention), arguments_(arguments) {
     for (const ArrayView& input : arguments.inputs) {
       inputs_.push_back(input.dtype == DType::bool_ ? tensor_of(input) : wide(tensor_of(input)));
@@ -162,8 +162,8 @@ class Run {
 };
 
 template <class T>
-void forward(const cpu::AttentionGeometry& a, const KernelArguments& arguments) {
-  const Run<T> run(a, arguments);
+void attention_forward(const cpu::AttentionGeometry& a, const KernelArguments& arguments) {
+  const AttentionRun<T> run(a, arguments);
   std::array<bool, block_rows> blind{};
   run.for_each_block([&](const QueryBlock& block) {
     at::Tensor p = run.logits(block, blind);
@@ -196,7 +196,7 @@ void forward(const cpu::AttentionGeometry& a, const KernelArguments& arguments) 
 
 template <class T>
 void tangent(const cpu::AttentionGeometry& a, const KernelArguments& arguments) {
-  const Run<T> run(a, arguments);
+  const AttentionRun<T> run(a, arguments);
   std::array<bool, block_rows> blind{};
   run.for_each_block([&](const QueryBlock& block) {
     const at::Tensor p = run.probabilities(block, blind);
@@ -234,8 +234,8 @@ void tangent(const cpu::AttentionGeometry& a, const KernelArguments& arguments) 
 }
 
 template <class T>
-void gradient(const cpu::AttentionGeometry& a, const KernelArguments& arguments) {
-  const Run<T> run(a, arguments);
+void attention_gradient(const cpu::AttentionGeometry& a, const KernelArguments& arguments) {
+  const AttentionRun<T> run(a, arguments);
   for (std::size_t i = 1; i < 4; ++i) std::fill_n(run.out(i), arguments.outputs[i].shape.size(), T(0));
   std::array<bool, block_rows> blind{};
   run.for_each_block([&](const QueryBlock& block) {
@@ -287,13 +287,13 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& request, RunKernel w
 }  // namespace
 
 std::unique_ptr<Kernel> attention(const KernelRequest& request) {
-  return make_attention(request, forward<double>, forward<float>, 1);
+  return make_attention(request, attention_forward<double>, attention_forward<float>, 1);
 }
 std::unique_ptr<Kernel> attention_tangent(const KernelRequest& request) {
   return make_attention(request, tangent<double>, tangent<float>, 2);
 }
 std::unique_ptr<Kernel> attention_grad(const KernelRequest& request) {
-  return make_attention(request, gradient<double>, gradient<float>, 2);
+  return make_attention(request, attention_gradient<double>, attention_gradient<float>, 2);
 }
 
 }  // namespace lockstep::backend::aten::kernels

@@ -25,8 +25,6 @@ namespace lockstep::backend::aten::kernels {
 
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 /// A convolution as ATen takes it: two or three spatial dimensions (a single one gets a companion of extent 1) and equal
 /// padding on both sides, what is left of it being a padding of x beforehand.
 struct Convolution {
@@ -108,8 +106,8 @@ at::Tensor crop_image(const Convolution& conv, at::Tensor x, const at::Tensor& l
 }
 
 /// Gradient of the input or of the kernel; the operand that is asked for stands in with its shape only.
-at::Tensor gradient(const Convolution& conv, const at::Tensor& y, const at::Tensor& x, const at::Tensor& kernel,
-                    bool of_input) {
+at::Tensor conv_gradient(const Convolution& conv, const at::Tensor& y, const at::Tensor& x, const at::Tensor& kernel,
+                         bool of_input) {
   const Dims none(conv.strides.size(), 0);
   const auto gradients = at::convolution_backward(y, x, kernel, std::nullopt, conv.strides, conv.padding, conv.dilation,
                                                   false, none, conv.groups, {of_input, !of_input, false});
@@ -130,7 +128,7 @@ void run_input_grad(const Convolution& conv, const KernelArguments& arguments) {
   const at::Tensor kernel = widened(filter(arguments.inputs[1]));
   at::Tensor out = image(arguments.outputs[0]);
   const at::Tensor x = pad_image(conv, widened(out));
-  out.copy_(crop_image(conv, gradient(conv, y, x, kernel, true), out));
+  out.copy_(crop_image(conv, conv_gradient(conv, y, x, kernel, true), out));
 }
 
 /// Of a kernel of one place, in place of a strided gradient: the places of x that it meets side by side. The library
@@ -156,16 +154,16 @@ void run_kernel_grad(const Convolution& conv, const KernelArguments& arguments) 
     dense.strides.assign(conv.strides.size(), 1);
     dense.padding.assign(conv.padding.size(), 0);
     x = places_met(conv, x, y);
-    out.copy_(gradient(dense, y, x, at::empty(out.sizes(), y.options()), false));
+    out.copy_(conv_gradient(dense, y, x, at::empty(out.sizes(), y.options()), false));
     return;
   }
   // ATen gives the gradient its kernel's layout, and not every algorithm takes any: a contiguous one stands in.
-  out.copy_(gradient(conv, y, x, at::empty(out.sizes(), y.options()), false));
+  out.copy_(conv_gradient(conv, y, x, at::empty(out.sizes(), y.options()), false));
 }
 
-using Run = void (*)(const Convolution&, const KernelArguments&);
+using RunConvolution = void (*)(const Convolution&, const KernelArguments&);
 
-std::unique_ptr<Kernel> make_convolution(const KernelRequest& request, Run run) {
+std::unique_ptr<Kernel> make_convolution(const KernelRequest& request, RunConvolution run) {
   const int spatial = request.inputs[0].shape.rank() - 2;
   const DType dtype = request.inputs[0].dtype;
   if (!is_float(dtype) && !is_integer(dtype)) return nullptr;

@@ -23,8 +23,6 @@ namespace lockstep::backend::aten::kernels {
 
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 struct Dimension {
   std::int64_t extent = 1;
   std::int64_t stride = 0;
@@ -32,7 +30,7 @@ struct Dimension {
 
 /// An operand as a batch of matrices: three dimensions over the operand's memory, or over a row-major copy of it in
 /// scratch where its dimensions do not merge.
-struct Side {
+struct DotSide {
   std::vector<Dimension> order;  ///< The operand's dimensions as the product wants them.
   std::array<std::int64_t, 3> sizes{};
   std::array<std::int64_t, 3> strides{};
@@ -43,7 +41,7 @@ struct Side {
 };
 
 /// Several dimensions as one, if they lie in memory so.
-std::optional<Dimension> merged(std::span<const Dimension> dimensions) {
+std::optional<Dimension> merged_dimensions(std::span<const Dimension> dimensions) {
   Dimension result{1, 1};
   bool first = true;
   for (auto it = dimensions.rbegin(); it != dimensions.rend(); ++it) {
@@ -60,8 +58,8 @@ std::optional<Dimension> merged(std::span<const Dimension> dimensions) {
 }
 
 /// Dimensions of an operand in three groups.
-Side arranged(const Shape& shape, const std::array<Dims, 3>& groups) {
-  Side side;
+DotSide arranged(const Shape& shape, const std::array<Dims, 3>& groups) {
+  DotSide side;
   const std::vector<std::int64_t> strides = row_major_strides(shape);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::size_t begin = side.order.size();
@@ -70,7 +68,7 @@ Side arranged(const Shape& shape, const std::array<Dims, 3>& groups) {
       side.order.push_back({shape[static_cast<int>(dim)], strides[static_cast<std::size_t>(dim)]});
       side.sizes[g] *= shape[static_cast<int>(dim)];
     }
-    const auto whole = merged(std::span(side.order).subspan(begin));
+    const auto whole = merged_dimensions(std::span(side.order).subspan(begin));
     if (whole) {
       side.strides[g] = whole->stride;
     } else {
@@ -82,8 +80,8 @@ Side arranged(const Shape& shape, const std::array<Dims, 3>& groups) {
 }
 
 /// a as [batch, rows, contracted], b as [batch, contracted, columns].
-struct Product {
-  Side a, b;
+struct DotProduct {
+  DotSide a, b;
   std::size_t scratch_bytes = 0;
 
   std::int64_t copied() const { return (a.copied ? a.size() : 0) + (b.copied ? b.size() : 0); }
@@ -100,7 +98,7 @@ Dims free_dims(int rank, const Dims& contract, const Dims& batch) {
 }
 
 /// Pairs of contracted dimensions may be taken in any order: the one is chosen that copies least.
-Product plan(const KernelRequest& request) {
+DotProduct plan(const KernelRequest& request) {
   const auto& contract = request.attrs.get<std::vector<Dims>>("contract");
   const auto& batch = request.attrs.get<std::vector<Dims>>("batch");
   const Shape& a = request.inputs[0].shape;
@@ -109,7 +107,7 @@ Product plan(const KernelRequest& request) {
   const Dims b_free = free_dims(b.rank(), contract[1], batch[1]);
   std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
   for (std::size_t i = 0; i < contract[0].size(); ++i) pairs.emplace_back(contract[0][i], contract[1][i]);
-  std::optional<Product> best;
+  std::optional<DotProduct> best;
   const auto consider = [&] {
     Dims a_contract;
     Dims b_contract;
@@ -117,7 +115,7 @@ Product plan(const KernelRequest& request) {
       a_contract.push_back(in_a);
       b_contract.push_back(in_b);
     }
-    Product product{arranged(a, {batch[0], a_free, a_contract}), arranged(b, {batch[1], b_contract, b_free}), 0};
+    DotProduct product{arranged(a, {batch[0], a_free, a_contract}), arranged(b, {batch[1], b_contract, b_free}), 0};
     if (!best || product.copied() < best->copied()) best = std::move(product);
   };
   consider();
@@ -125,7 +123,7 @@ Product plan(const KernelRequest& request) {
   consider();
   std::sort(pairs.begin(), pairs.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
   consider();
-  for (Side* side : {&best->a, &best->b}) {
+  for (DotSide* side : {&best->a, &best->b}) {
     if (!side->copied) continue;
     side->scratch_offset = best->scratch_bytes;
     const std::size_t nbytes = static_cast<std::size_t>(side->size()) * size_of(request.inputs[0].dtype);
@@ -135,7 +133,7 @@ Product plan(const KernelRequest& request) {
 }
 
 /// The memory a side's strides refer to.
-void* matrices(const Side& side, const ArrayView& operand, void* scratch) {
+void* matrices(const DotSide& side, const ArrayView& operand, void* scratch) {
   if (!side.copied) return operand.data;
   std::byte* copy = static_cast<std::byte*>(scratch) + side.scratch_offset;
   Dims extents;
@@ -148,11 +146,11 @@ void* matrices(const Side& side, const ArrayView& operand, void* scratch) {
   return copy;
 }
 
-at::Tensor tensor_of_side(const Side& side, void* data, at::ScalarType type, std::size_t from) {
+at::Tensor tensor_of_side(const DotSide& side, void* data, at::ScalarType type, std::size_t from) {
   return tensor_at(data, type, at::IntArrayRef(side.sizes).slice(from), at::IntArrayRef(side.strides).slice(from));
 }
 
-void multiply(const Product& product, const KernelArguments& arguments) {
+void multiply(const DotProduct& product, const KernelArguments& arguments) {
   const ArrayView& result = arguments.outputs[0];
   const at::ScalarType type = scalar_type(arguments.inputs[0].dtype);
   void* a = matrices(product.a, arguments.inputs[0], arguments.scratch);
@@ -176,7 +174,7 @@ void multiply(const Product& product, const KernelArguments& arguments) {
 
 /// Integers, modulo 2^n.
 template <class T>
-void multiply_integers(const Product& product, const KernelArguments& arguments) {
+void multiply_integers(const DotProduct& product, const KernelArguments& arguments) {
   const T* a = static_cast<const T*>(matrices(product.a, arguments.inputs[0], arguments.scratch));
   const T* b = static_cast<const T*>(matrices(product.b, arguments.inputs[1], arguments.scratch));
   T* out = static_cast<T*>(arguments.outputs[0].data);
@@ -202,10 +200,10 @@ std::unique_ptr<Kernel> dot_general(const KernelRequest& request) {
   if (!is_inexact(dtype) && !is_integer(dtype)) return nullptr;
   const bool is_empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0;
   if (request.attrs.has("sum_blocks") && !is_empty) return cpu::make_ordered_product(request);
-  using Run = void (*)(const Product&, const KernelArguments&);
+  using Run = void (*)(const DotProduct&, const KernelArguments&);
   const Run run =
       is_inexact(dtype) ? multiply : with_bits(dtype, []<class T>() -> Run { return multiply_integers<T>; });
-  Product product = plan(request);
+  DotProduct product = plan(request);
   const std::size_t scratch_bytes = product.scratch_bytes;
   const bool starts_at_zero = !is_inexact(dtype) || product.a.size() == 0 || product.b.size() == 0;
   return make_tensor_kernel(request,

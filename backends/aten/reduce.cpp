@@ -13,14 +13,14 @@ namespace lockstep::backend::aten::kernels {
 
 namespace {
 
-using Operator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x, at::IntArrayRef axes, bool keep);
+using ReduceOperator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x, at::IntArrayRef axes, bool keep);
 
 at::Tensor& sum_out(at::Tensor& out, const at::Tensor& x, at::IntArrayRef axes, bool keep) {
   return at::sum_out(out, x, axes, keep);
 }
 
 /// By ATen, whose order of additions is a function of shape and axes for row-major operands and one thread.
-std::unique_ptr<Kernel> make_reduction(const KernelRequest& request, Operator reduce) {
+std::unique_ptr<Kernel> make_reduction(const KernelRequest& request, ReduceOperator reduce) {
   return make_tensor_kernel(
       request, [reduce, axes = request.attrs.get<std::vector<std::int64_t>>("axes")](const KernelArguments& arguments) {
         at::Tensor out = tensor_of(arguments.outputs[0]);
@@ -33,7 +33,7 @@ std::unique_ptr<Kernel> make_reduction(const KernelRequest& request, Operator re
       });
 }
 
-std::unique_ptr<Kernel> make_extremum(const KernelRequest& request, Operator reduce) {
+std::unique_ptr<Kernel> make_extremum(const KernelRequest& request, ReduceOperator reduce) {
   return is_float(request.inputs[0].dtype) ? make_reduction(request, reduce) : nullptr;
 }
 

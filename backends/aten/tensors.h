@@ -3,12 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include <lockstep/backend/backend.h>
 
 namespace lockstep::backend::aten {
+
+/// Dimensions as attributes list them.
+using Dims = std::vector<std::int64_t>;
 
 /// ATen's element type for arithmetic. Keys have none (DtypeError); move them as `bits_type`.
 at::ScalarType scalar_type(DType dtype);

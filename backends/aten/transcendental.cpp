@@ -26,11 +26,11 @@ namespace lockstep::backend::aten::kernels {
 
 namespace {
 
-using Operator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x);
+using UnaryOperator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x);
 
 /// A one-operand operator of ATen on floats. The test of positions shows for each one used here that an element's bits do
 /// not depend on its neighbours, its position or the length.
-std::unique_ptr<Kernel> make_unary(const KernelRequest& request, Operator apply) {
+std::unique_ptr<Kernel> make_unary(const KernelRequest& request, UnaryOperator apply) {
   if (!is_float(request.inputs[0].dtype)) return nullptr;
   return make_tensor_kernel(request,
                             [apply](const KernelArguments& arguments) {

@@ -38,7 +38,7 @@ void ask_for_large_pages([[maybe_unused]] const LargeBlocks::Block& block) noexc
 #endif
 }
 
-void free(const LargeBlocks::Block& block) noexcept { ::operator delete(block.data, alignment); }
+void release_block(const LargeBlocks::Block& block) noexcept { ::operator delete(block.data, alignment); }
 
 bool fits(const LargeBlocks::Block& block, std::size_t wanted) noexcept {
   return block.nbytes >= wanted && block.nbytes - wanted <= wanted / 8;
@@ -55,7 +55,7 @@ LargeBlocks::~LargeBlocks() {
 
 void LargeBlocks::release() noexcept {
   const std::lock_guard lock(mutex_);
-  for (const Kept& kept : kept_) free(kept.block);
+  for (const Kept& kept : kept_) release_block(kept.block);
   kept_.clear();
 }
 
@@ -77,7 +77,7 @@ LargeBlocks::Block LargeBlocks::take(std::size_t nbytes) {
 }
 
 void LargeBlocks::give(Block block) noexcept {
-  if (!keeps_blocks) return free(block);
+  if (!keeps_blocks) return release_block(block);
   Block oldest;
   {
     const std::lock_guard lock(mutex_);
@@ -88,7 +88,7 @@ void LargeBlocks::give(Block block) noexcept {
     }
     lend_all_but_last();
   }
-  free(oldest);
+  release_block(oldest);
 }
 
 void LargeBlocks::lend_all_but_last() {

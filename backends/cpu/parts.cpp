@@ -27,7 +27,7 @@ class AlignedMemory {
 
 /// Writes numbers of either sign, of size 0.5 to 1, drawn bit by bit.
 template <class Bits>
-void draw(std::byte* data, std::int64_t count, Bits exponent, Bits fraction, std::mt19937_64& random) {
+void draw_operand(std::byte* data, std::int64_t count, Bits exponent, Bits fraction, std::mt19937_64& random) {
   constexpr int sign = 8 * sizeof(Bits) - 1;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::uint64_t drawn = random();
@@ -36,10 +36,10 @@ void draw(std::byte* data, std::int64_t count, Bits exponent, Bits fraction, std
   }
 }
 
-void draw(const ArrayType& type, std::byte* data, std::mt19937_64& random) {
-  if (type.dtype == DType::float32) return draw<std::uint32_t>(data, type.size(), 0x3F000000, 0x7FFFFF, random);
-  if (type.dtype == DType::bfloat16) return draw<std::uint16_t>(data, type.size(), 0x3F00, 0x7F, random);
-  draw<std::uint16_t>(data, type.size(), 0x3800, 0x3FF, random);
+void draw_operand(const ArrayType& type, std::byte* data, std::mt19937_64& random) {
+  if (type.dtype == DType::float32) return draw_operand<std::uint32_t>(data, type.size(), 0x3F000000, 0x7FFFFF, random);
+  if (type.dtype == DType::bfloat16) return draw_operand<std::uint16_t>(data, type.size(), 0x3F00, 0x7F, random);
+  draw_operand<std::uint16_t>(data, type.size(), 0x3800, 0x3FF, random);
 }
 
 /// A kernel whose operands and result begin later than those given.
@@ -93,7 +93,7 @@ bool have_same_bits(const KernelRequest& request, const Kernel& whole,
   std::vector<ArrayView> inputs;
   for (const ArrayType& type : request.inputs) {
     operands.emplace_back(static_cast<std::size_t>(type.nbytes()));
-    draw(type, operands.back().data(), random);
+    draw_operand(type, operands.back().data(), random);
     inputs.push_back(contiguous_view(operands.back().data(), type.dtype, type.shape));
   }
   std::size_t scratch_bytes = whole.scratch_bytes();

@@ -9,7 +9,7 @@ namespace lockstep::backend::jit {
 namespace {
 
 template <class T>
-void append(std::string& text, T value) {
+void append_bytes(std::string& text, T value) {
   static_assert(std::is_integral_v<T>);
   text.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
@@ -17,18 +17,18 @@ void append(std::string& text, T value) {
 std::string key_of(const Loop& loop) {
   std::string key;
   for (const Step& step : loop.code.steps()) {
-    append(key, static_cast<std::uint8_t>(step.op));
-    for (const int operand : {step.a, step.b, step.c}) append(key, static_cast<std::int16_t>(operand));
-    append(key, step.bits);
+    append_bytes(key, static_cast<std::uint8_t>(step.op));
+    for (const int operand : {step.a, step.b, step.c}) append_bytes(key, static_cast<std::int16_t>(operand));
+    append_bytes(key, step.bits);
   }
   for (const auto* accesses : {&loop.operands, &loop.results}) {
-    append(key, static_cast<std::uint32_t>(accesses->size()));
+    append_bytes(key, static_cast<std::uint32_t>(accesses->size()));
     for (const Access& access : *accesses) {
-      append(key, static_cast<std::uint8_t>(access.element));
-      append(key, static_cast<std::uint8_t>(static_cast<int>(access.written) * 2 + access.uniform));
+      append_bytes(key, static_cast<std::uint8_t>(access.element));
+      append_bytes(key, static_cast<std::uint8_t>(static_cast<int>(access.written) * 2 + access.uniform));
     }
   }
-  for (const int value : loop.values) append(key, value);
+  for (const int value : loop.values) append_bytes(key, value);
   return key;
 }
 

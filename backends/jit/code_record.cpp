@@ -22,7 +22,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-void write(const std::filesystem::path& file, std::ios::openmode mode, std::span<const char> bytes) {
+void write_file(const std::filesystem::path& file, std::ios::openmode mode, std::span<const char> bytes) {
   std::ofstream out(file, std::ios::binary | mode);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.flush();
@@ -57,13 +57,13 @@ void CodeRecord::add(std::span<const std::byte> code, std::string_view label) {
     std::ostringstream line;
     line << std::hex << reinterpret_cast<std::uintptr_t>(code.data()) << ' ' << code.size() << " lockstep:" << label
          << '\n';
-    write(map_, std::ios::app, line.str());
+    write_file(map_, std::ios::app, line.str());
   }
   if (folder_.empty()) return;
   std::error_code ignored;  // the file then cannot be written
   std::filesystem::create_directories(folder_, ignored);
-  write(folder_ / file_name(number_++, label), std::ios::trunc,
-        {reinterpret_cast<const char*>(code.data()), code.size()});
+  write_file(folder_ / file_name(number_++, label), std::ios::trunc,
+             {reinterpret_cast<const char*>(code.data()), code.size()});
 }
 
 }  // namespace lockstep::backend::jit

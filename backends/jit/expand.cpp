@@ -31,7 +31,7 @@ std::optional<Kind> kind_of(DType dtype) {
   return std::nullopt;
 }
 
-constexpr int none = -1;
+constexpr int no_term = -1;
 constexpr std::size_t most_steps = 4000;
 constexpr std::uint32_t one = 0x3F800000U;
 
@@ -57,20 +57,21 @@ struct Call {
 using Rule = std::function<int(const Call&)>;
 
 Rule of_words(Op op) {
-  return [op](const Call& c) { return c.is_word() ? c.step(op, c.x[0], c.x[1]) : none; };
+  return [op](const Call& c) { return c.is_word() ? c.step(op, c.x[0], c.x[1]) : no_term; };
 }
 Rule of_bits(Op op) {
-  return [op](const Call& c) { return c.is_real() ? none : c.step(op, c.x[0], c.x[1]); };
+  return [op](const Call& c) { return c.is_real() ? no_term : c.step(op, c.x[0], c.x[1]); };
 }
 Rule of_numbers(Op real, Op integer) {
-  return
-      [=](const Call& c) { return c.from == Kind::mask ? none : c.step(c.is_real() ? real : integer, c.x[0], c.x[1]); };
+  return [=](const Call& c) {
+    return c.from == Kind::mask ? no_term : c.step(c.is_real() ? real : integer, c.x[0], c.x[1]);
+  };
 }
 Rule of_reals(Op op) {
-  return [op](const Call& c) { return c.is_real() ? c.step(op, c.x[0], c.x[1], c.x[2]) : none; };
+  return [op](const Call& c) { return c.is_real() ? c.step(op, c.x[0], c.x[1], c.x[2]) : no_term; };
 }
 Rule function(int (*f)(Code&, int)) {
-  return [f](const Call& c) { return c.is_real() ? f(c.code, c.x[0]) : none; };
+  return [f](const Call& c) { return c.is_real() ? f(c.code, c.x[0]) : no_term; };
 }
 
 /// a op b, where less and int_greater say "a < b" and "a > b".
@@ -82,7 +83,7 @@ Rule ordering(Order order) {
     const int a = swapped ? c.x[1] : c.x[0];
     const int b = swapped ? c.x[0] : c.x[1];
     if (c.is_real()) return c.step(or_equal ? Op::less_equal : Op::less, a, b);
-    if (c.from != Kind::integer) return none;
+    if (c.from != Kind::integer) return no_term;
     return or_equal ? c.flipped(c.step(Op::int_greater, a, b)) : c.step(Op::int_greater, b, a);
   };
 }
@@ -97,20 +98,20 @@ int extremum(const Call& c, bool largest) {
   if (c.is_real())
     return largest ? functions::maximum(c.code, c.x[0], c.x[1]) : functions::minimum(c.code, c.x[0], c.x[1]);
   if (c.from == Kind::mask) return c.step(largest ? Op::bit_or : Op::bit_and, c.x[0], c.x[1]);
-  if (c.from != Kind::integer) return none;
+  if (c.from != Kind::integer) return no_term;
   const int greater = c.step(Op::int_greater, c.x[0], c.x[1]);
   return largest ? c.step(Op::select, greater, c.x[0], c.x[1]) : c.step(Op::select, greater, c.x[1], c.x[0]);
 }
 
-int negative(const Call& c) {
+int negative_of(const Call& c) {
   if (c.is_real()) return functions::negative(c.code, c.x[0]);
-  return c.is_word() ? c.step(Op::int_sub, c.code.constant(0), c.x[0]) : none;
+  return c.is_word() ? c.step(Op::int_sub, c.code.constant(0), c.x[0]) : no_term;
 }
 
 /// What was loaded is a float already.
 int widened(Code& code, int x) { return code[x].op == Op::round_bfloat16 ? code.step(Op::widen_bfloat16, x) : x; }
 
-int convert(const Call& c) {
+int convert_of(const Call& c) {
   const int x = c.x[0];
   if (c.from == c.to) return x;
   if (c.from == Kind::mask) {
@@ -120,46 +121,46 @@ int convert(const Call& c) {
   if (c.to == Kind::mask) {
     return c.is_real() ? c.step(Op::not_equal, x, zero) : c.flipped(c.step(Op::int_equal, x, zero));
   }
-  if (c.is_real()) return c.to == Kind::integer ? functions::to_int32(c.code, x) : none;
-  if (c.to == Kind::real) return c.from == Kind::integer ? c.step(Op::to_float, x) : none;
+  if (c.is_real()) return c.to == Kind::integer ? functions::to_int32(c.code, x) : no_term;
+  if (c.to == Kind::real) return c.from == Kind::integer ? c.step(Op::to_float, x) : no_term;
   return x;  // integers of both signs share their bits
 }
 
 /// By repeated squaring.
 int integer_power(const Call& c) {
   const auto exponent = c.instruction.attrs.get<std::int64_t>("exponent");
-  if (!c.is_real()) return none;
-  int result = none;
+  if (!c.is_real()) return no_term;
+  int result = no_term;
   int x = c.x[0];
   for (std::int64_t n = exponent; n != 0; n /= 2) {
-    if (n % 2 != 0) result = result == none ? x : c.step(Op::mul, result, x);
+    if (n % 2 != 0) result = result == no_term ? x : c.step(Op::mul, result, x);
     if (n / 2 != 0) x = c.step(Op::mul, x, x);
   }
-  if (result == none) return c.code.constant(one);
+  if (result == no_term) return c.code.constant(one);
   return exponent < 0 ? c.step(Op::div, c.code.constant(one), result) : result;
 }
 
-int full(const Call& c) {
+int full_of(const Call& c) {
   const AttrValue& value = c.instruction.attrs.at("value");
   if (const auto* real = std::get_if<double>(&value)) return c.code.number(c.number(*real));
   if (const auto* integer = std::get_if<std::int64_t>(&value)) {
     return c.code.constant(static_cast<std::uint32_t>(*integer));
   }
   const auto* truth = std::get_if<bool>(&value);
-  return truth == nullptr ? none : c.code.constant(*truth ? 0xFFFFFFFFU : 0U);
+  return truth == nullptr ? no_term : c.code.constant(*truth ? 0xFFFFFFFFU : 0U);
 }
 
 const std::map<std::string_view, Rule>& rules() {
   static const std::map<std::string_view, Rule> table = {
       {"abs", function(functions::magnitude)},
       {"add", of_numbers(Op::add, Op::int_add)},
-      {"bitcast_convert", [](const Call& c) { return c.from == Kind::mask || c.to == Kind::mask ? none : c.x[0]; }},
+      {"bitcast_convert", [](const Call& c) { return c.from == Kind::mask || c.to == Kind::mask ? no_term : c.x[0]; }},
       {"bitwise_and", of_bits(Op::bit_and)},
-      {"bitwise_not", [](const Call& c) { return c.is_real() ? none : c.flipped(c.x[0]); }},
+      {"bitwise_not", [](const Call& c) { return c.is_real() ? no_term : c.flipped(c.x[0]); }},
       {"bitwise_or", of_bits(Op::bit_or)},
       {"bitwise_xor", of_bits(Op::bit_xor)},
       {"ceil", of_reals(Op::ceil)},
-      {"convert", convert},
+      {"convert", convert_of},
       {"div", of_reals(Op::div)},
       {"equal", [](const Call& c) { return equality(c, true); }},
       {"erf", function(functions::erf)},
@@ -169,13 +170,13 @@ const std::map<std::string_view, Rule>& rules() {
       {"expm1", function(functions::expm1)},
       {"floor", of_reals(Op::floor)},
       {"fma", of_reals(Op::fma)},
-      {"full", full},
+      {"full", full_of},
       {"greater", ordering(Order::greater)},
       {"greater_equal", ordering(Order::greater_equal)},
       {"integer_pow", integer_power},
       {"is_finite",
        [](const Call& c) {
-         if (!c.is_real()) return none;
+         if (!c.is_real()) return no_term;
          return c.step(Op::less, functions::magnitude(c.code, c.x[0]), c.code.constant(0x7F800000U));
        }},
       {"less", ordering(Order::less)},
@@ -186,12 +187,12 @@ const std::map<std::string_view, Rule>& rules() {
       {"maximum", [](const Call& c) { return extremum(c, true); }},
       {"minimum", [](const Call& c) { return extremum(c, false); }},
       {"mul", of_numbers(Op::mul, Op::int_mul)},
-      {"neg", negative},
+      {"neg", negative_of},
       {"not_equal", [](const Call& c) { return equality(c, false); }},
       {"round", of_reals(Op::round)},
       {"rsqrt",
        [](const Call& c) {
-         return c.is_real() ? c.step(Op::div, c.code.constant(one), c.step(Op::sqrt, c.x[0])) : none;
+         return c.is_real() ? c.step(Op::div, c.code.constant(one), c.step(Op::sqrt, c.x[0])) : no_term;
        }},
       {"select", [](const Call& c) { return c.step(Op::select, c.x[0], c.x[1], c.x[2]); }},
       {"shift_left", of_words(Op::shift_left)},
@@ -237,10 +238,10 @@ std::optional<int> expand_one(Code& code, const ElementLoop& loop, const Element
     call.x[i] = is_brain ? widened(code, x) : x;
   }
   const int step = rule->second(call);
-  if (step != none && gives_brain && !is_brain_already(loop, instruction)) {
+  if (step != no_term && gives_brain && !is_brain_already(loop, instruction)) {
     return code.step(Op::round_bfloat16, step);
   }
-  if (step == none) return std::nullopt;
+  if (step == no_term) return std::nullopt;
   return step;
 }
 

@@ -53,11 +53,11 @@ int unsigned_step(const Code& code, int x) {
   const int on_true = unsigned_step(code, step.b);
   return on_true == unsigned_step(code, step.c) ? on_true : x;
 }
-Term size(Term x) { return Term{x.code, unsigned_step(*x.code, x.step)} & bits(x, 0x7FFFFFFFU); }
+Term without_sign(Term x) { return Term{x.code, unsigned_step(*x.code, x.step)} & bits(x, 0x7FFFFFFFU); }
 Term flipped(Term x) { return apply(Op::bit_xor, x, bits(x, 0x80000000U)); }
 
 /// The polynomial with these coefficients, that of the highest power first.
-Term polynomial(Term x, std::span<const float> coefficients) {
+Term horner_terms(Term x, std::span<const float> coefficients) {
   Term sum = number(x, coefficients[0]);
   for (const float c : coefficients.subspan(1)) sum = fma(sum, x, c);
   return sum;
@@ -81,9 +81,9 @@ Term series_beyond_line(Term r) {
   // The series' coefficients, the last ones fitted to the interval.
   constexpr std::array coefficients = {1.9875691500e-4F, 1.3981999507e-3F, 8.3334519073e-3F,
                                        4.1665795894e-2F, 1.6666665459e-1F, 5.0000001201e-1F};
-  return polynomial(r, coefficients);
+  return horner_terms(r, coefficients);
 }
-Reduced reduce(Term x) {
+Reduced reduced_argument(Term x) {
   const Term k = apply(Op::round, x * log2_e);
   const Term r = fma(k, -log_2_low, fma(k, -log_2_high, x));
   return {k, r, series_beyond_line(r)};
@@ -97,7 +97,7 @@ Term times_power(Term e, Term whole) {
 }
 
 Term exp_of(Term x) {
-  const Reduced by = reduce(clamped(x, -104.0F, 89.0F));
+  const Reduced by = reduced_argument(clamped(x, -104.0F, 89.0F));
   return times_power(fma(by.r * by.r, by.p, by.r) + 1.0F, by.k);
 }
 
@@ -113,13 +113,13 @@ Term exp2_of(Term x) {
 }
 
 Term expm1_of(Term x) {
-  const Reduced by = reduce(clamped(x, -104.0F, 89.0F));  // as exp, to share it
+  const Reduced by = reduced_argument(clamped(x, -104.0F, 89.0F));  // as exp, to share it
   const Term e = fma(by.r * by.r, by.p, by.r);
   // 2^k e^r - 1 with half the power, which is a number for k = 128 too.
   const Term k = apply(Op::max, number(x, -40.0F), by.k);
   const Term half = power_of_two(apply(Op::int_sub, apply(Op::to_int, k), bits(x, 1)));
   const Term value = fma(half, e, half - 0.5F) * 2.0F;
-  return select(size(x) < 1e-8F, x, value);
+  return select(without_sign(x) < 1e-8F, x, value);
 }
 
 /// log(1 + f) without f, for m = 1 + f within [sqrt(1/2), sqrt(2)]: s (f^2/2 + R) with s = f / (2 + f).
@@ -132,7 +132,7 @@ Series log_series(Term f) {
   const Term s = f / (f + 2.0F);
   const Term z = s * s;
   const Term half_square = f * 0.5F * f;
-  return {half_square, s * fma(z, polynomial(z, coefficients), half_square)};
+  return {half_square, s * fma(z, horner_terms(z, coefficients), half_square)};
 }
 
 /// x = 2^k m, m within [sqrt(1/2), sqrt(2)], for normal x > 0.
@@ -180,17 +180,18 @@ Term log1p_of(Term x) {
   const Series series = log_series(f);
   const Term low = fma(k, log_split_low, select(near, zero, lost)) + series.product;
   const Term value = with_edges(u, fma(k, log_split_high, f - (series.half_square - low)));
-  return select(size(x) < 1e-8F, x, value);
+  return select(without_sign(x) < 1e-8F, x, value);
 }
 
 Term tanh_of(Term x) {
-  const Term e = expm1_of(size(x * 2.0F) | bits(x, 0x80000000U));  // as the logistic function of 2 x, its slope's
+  const Term e =
+      expm1_of(without_sign(x * 2.0F) | bits(x, 0x80000000U));  // as the logistic function of 2 x, its slope's
   const Term value = flipped(e) / (e + 2.0F);
-  return size(value) | sign_bit(x);
+  return without_sign(value) | sign_bit(x);
 }
 
 Term logistic_of(Term x) {
-  const Term e = exp_of(size(x) | bits(x, 0x80000000U));
+  const Term e = exp_of(without_sign(x) | bits(x, 0x80000000U));
   const Term below = e / (e + 1.0F);
   return select(x > 0.0F, number(x, 1.0F) - below, below);
 }
@@ -200,11 +201,11 @@ Term erf_of(Term x) {
                                     1.12819925e-1F,  -3.76125336e-1F, 1.28379166e-1F};
   constexpr std::array beyond = {-1.72853470e-5F, 3.83197126e-4F,  -3.88396438e-3F, 2.42546219e-2F,
                                  -1.06777877e-1F, -6.34846687e-1F, -1.28717512e-1F};
-  const Term t = size(x);
-  const Term small = fma(polynomial(x * x, near_zero), x, x);
+  const Term t = without_sign(x);
+  const Term small = fma(horner_terms(x * x, near_zero), x, x);
   // Beyond 4 the polynomial is not to be trusted, and erf is 1.
   const Term u = apply(Op::min, number(x, 4.0F), t);
-  const Term tail = number(x, 1.0F) - exp_of(fma(polynomial(u, beyond), u, flipped(u)));
+  const Term tail = number(x, 1.0F) - exp_of(fma(horner_terms(u, beyond), u, flipped(u)));
   return select(t > 0.921875F, tail | sign_bit(x), small);
 }
 
@@ -215,11 +216,11 @@ Term erfc_of(Term x) {
                                        -8.05991236e-3F, -5.42047396e-2F, 1.64055347e-1F, -1.66031361e-1F,
                                        -9.27639678e-2F, 2.76978403e-1F};
   const Term one = number(x, 1.0F);
-  const Term t = clamped(size(x), 0.0F, 10.0625F);
+  const Term t = clamped(without_sign(x), 0.0F, 10.0625F);
   const Term scale = one / (t + 2.0F);
   const Term near = (t - 2.0F) * scale;
   const Term q = fma(scale, fma(near, flipped(t), fma(near + 1.0F, number(x, -2.0F), t)), near);
-  const Term p = polynomial(q, coefficients);
+  const Term p = horner_terms(q, coefficients);
   const Term inverse = one / fma(t, 2.0F, one);
   const Term quotient = fma(p, inverse, inverse);
   const Term left = fma(fma(quotient, flipped(t), 0.5F), 2.0F, p - quotient);
@@ -233,7 +234,7 @@ Term erfc_of(Term x) {
 }  // namespace
 
 int negative(Code& code, int x) { return flipped({&code, x}).step; }
-int magnitude(Code& code, int x) { return size({&code, x}).step; }
+int magnitude(Code& code, int x) { return without_sign({&code, x}).step; }
 
 int maximum(Code& code, int a, int b) {
   const Term x{&code, a};

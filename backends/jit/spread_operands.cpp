@@ -32,7 +32,7 @@ SpreadOperand spread_along_rows(std::size_t operand, std::int64_t element_bytes,
 }
 
 template <std::size_t size>
-void fill(const std::byte* element, std::int64_t times, std::byte* to) {
+void fill_elements(const std::byte* element, std::int64_t times, std::byte* to) {
   for (std::int64_t i = 0; i < times; ++i) std::memcpy(to + i * static_cast<std::int64_t>(size), element, size);
 }
 
@@ -68,11 +68,11 @@ void spread(const SpreadOperand& operand, const ArrayView& from, std::byte* to) 
   const auto* element = static_cast<const std::byte*>(from.data);
   for (std::int64_t i = from.shape.size(); i > 0; --i, to += step) {
     if (bytes == 4) {
-      fill<4>(element, operand.times, to);
+      fill_elements<4>(element, operand.times, to);
     } else if (bytes == 2) {
-      fill<2>(element, operand.times, to);
+      fill_elements<2>(element, operand.times, to);
     } else {
-      fill<1>(element, operand.times, to);
+      fill_elements<1>(element, operand.times, to);
     }
     for (int d = from.shape.rank(); d-- > 0;) {
       const auto at = static_cast<std::size_t>(d);

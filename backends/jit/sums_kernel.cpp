@@ -20,7 +20,7 @@ namespace lockstep::backend::jit {
 namespace {
 
 /// Narrow rows are added several at a time: row r to partial sums number r % `rows_at_once`.
-constexpr std::int64_t joined_elements = 256;
+constexpr std::int64_t partial_sum_elements = 256;
 /// So many additions to one partial sum, then it goes to its total and starts anew: errors grow with the square root of
 /// the number of elements at most.
 constexpr std::int64_t block = 256;
@@ -37,7 +37,7 @@ struct Matrix {
   Matrix(const Shape& shape, int split_at) : split(split_at) {
     for (int d = 0; d < shape.rank(); ++d) (d < split ? rows : columns) *= shape[d];
     is_of_rows = shape.rank() > 0 && columns == shape.dim(-1) && columns > 0;
-    if (columns <= narrow_columns && columns > 0) rows_at_once = joined_elements / columns;
+    if (columns <= narrow_columns && columns > 0) rows_at_once = partial_sum_elements / columns;
   }
 };
 

@@ -17,7 +17,7 @@
 namespace lockstep::backend {
 namespace {
 
-void check(int code, const char* what) {
+void check_mpi(int code, const char* what) {
   if (code == MPI_SUCCESS) return;
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
@@ -69,7 +69,7 @@ class MpiTransfer final : public Transfer {
   bool test() override {
     while (first_ < requests_.size()) {
       int done = 0;
-      check(MPI_Test(&requests_[first_], &done, MPI_STATUS_IGNORE), "MPI_Test");
+      check_mpi(MPI_Test(&requests_[first_], &done, MPI_STATUS_IGNORE), "MPI_Test");
       if (done == 0) return false;
       ++first_;
     }
@@ -104,7 +104,7 @@ int init_in_time() {
                             " s; look at what the others do, and start the job again.");
   }
   const Started done = started.get();
-  check(done.outcome, "MPI_Init_thread");
+  check_mpi(done.outcome, "MPI_Init_thread");
   return done.provided;
 }
 
@@ -113,7 +113,7 @@ class Mpi final : public Communicator {
  public:
   Mpi() {
     int initialized = 0;
-    check(MPI_Initialized(&initialized), "MPI_Initialized");
+    check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
     if (initialized == 0) {
       const int provided = init_in_time();
       owns_ = true;
@@ -122,11 +122,11 @@ class Mpi final : public Communicator {
       }
     }
     for (MPI_Comm& channel : channels_) {
-      check(MPI_Comm_dup(MPI_COMM_WORLD, &channel), "MPI_Comm_dup");
-      check(MPI_Comm_set_errhandler(channel, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+      check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &channel), "MPI_Comm_dup");
+      check_mpi(MPI_Comm_set_errhandler(channel, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     }
-    check(MPI_Comm_rank(channels_[0], &rank_), "MPI_Comm_rank");
-    check(MPI_Comm_size(channels_[0], &size_), "MPI_Comm_size");
+    check_mpi(MPI_Comm_rank(channels_[0], &rank_), "MPI_Comm_rank");
+    check_mpi(MPI_Comm_size(channels_[0], &size_), "MPI_Comm_size");
   }
   ~Mpi() override {
     if (is_finalized() || abandoned_) return;  // MPI_Finalize waits for all processes
@@ -143,14 +143,14 @@ class Mpi final : public Communicator {
   std::unique_ptr<Transfer> start_send(Channel channel, int to, std::span<const std::byte> bytes) override {
     expect_other(to, "send to");
     const auto start = [&](std::size_t offset, int count, MPI_Request* request) {
-      check(MPI_Isend(bytes.data() + offset, count, MPI_BYTE, to, 0, of(channel), request), "MPI_Isend");
+      check_mpi(MPI_Isend(bytes.data() + offset, count, MPI_BYTE, to, 0, of(channel), request), "MPI_Isend");
     };
     return std::make_unique<MpiTransfer>(bytes.size(), false, start);
   }
   std::unique_ptr<Transfer> start_receive(Channel channel, int from, std::span<std::byte> room) override {
     expect_other(from, "receive from");
     const auto start = [&](std::size_t offset, int count, MPI_Request* request) {
-      check(MPI_Irecv(room.data() + offset, count, MPI_BYTE, from, 0, of(channel), request), "MPI_Irecv");
+      check_mpi(MPI_Irecv(room.data() + offset, count, MPI_BYTE, from, 0, of(channel), request), "MPI_Irecv");
     };
     return std::make_unique<MpiTransfer>(room.size(), true, start);
   }

@@ -26,8 +26,6 @@ namespace lockstep::backend::onednn {
 
 namespace {
 
-using Desc = dnnl::memory::desc;
-
 /// The products of a block of queries with a range of keys. "Like q" and "like k" is where the arrays have it.
 struct Products {
   std::unique_ptr<BoundPrimitive> scores;     ///< weights = like q times (like k) transposed
@@ -47,10 +45,10 @@ struct QueryBlock {
 };
 
 /// The blocks of a head, those of the last queries first, and what is computed for them.
-class Blocks {
+class AttentionBlocks {
  public:
   /// `gradient`: whether weights are spread. False where oneDNN has nothing fast.
-  bool prepare(const cpu::AttentionGeometry& g, bool gradient) {
+  bool prepare(const cpu::AttentionGeometry& g, bool attention_gradient) {
     const std::int64_t most = most_rows_of(g);
     const std::int64_t blocks = ceil_div(g.queries, most);
     const std::int64_t rows = std::min(g.queries, round_up<std::int64_t>(ceil_div(g.queries, blocks), 8));
@@ -61,10 +59,10 @@ class Blocks {
     rows_ = rows;
     std::reverse(blocks_.begin(), blocks_.end());
     for (QueryBlock& block : blocks_) {
-      if (!gradient && g.mask[3] > 1) block.grain = grain_of(g);
+      if (!attention_gradient && g.mask[3] > 1) block.grain = grain_of(g);
       const std::int64_t step = block.grain > 0 ? block.grain : block.keys;
       for (std::int64_t keys = step; keys < block.keys + step && block.keys > 0; keys += step) {
-        if (!add_products(g, block, std::min(keys, block.keys), gradient)) return false;
+        if (!add_products(g, block, std::min(keys, block.keys), attention_gradient)) return false;
       }
     }
     return true;
@@ -103,16 +101,16 @@ class Blocks {
     return {first, rows, from, std::max<std::int64_t>(to - from, 0)};
   }
 
-  bool add_products(const cpu::AttentionGeometry& g, QueryBlock& block, std::int64_t keys, bool gradient) {
+  bool add_products(const cpu::AttentionGeometry& g, QueryBlock& block, std::int64_t keys, bool attention_gradient) {
     Products& products = products_[{block.rows, keys}];
     QueryBlock some = block;
     some.keys = keys;
-    if (products.scores == nullptr && !make(g, some, gradient, products)) return false;
+    if (products.scores == nullptr && !make(g, some, attention_gradient, products)) return false;
     block.products.push_back(&products);
     return true;
   }
 
-  bool make(const cpu::AttentionGeometry& g, const QueryBlock& block, bool gradient, Products& products) {
+  bool make(const cpu::AttentionGeometry& g, const QueryBlock& block, bool attention_gradient, Products& products) {
     const auto matrix = [](std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
       return matrices(dnnl::memory::data_type::f32, {rows, columns}, {row, column});
     };
@@ -121,13 +119,13 @@ class Blocks {
     const Desc weights = matrix(block.rows, block.keys, stride_, 1);
     products.scores = make_matmul(q, matrix(g.features, block.keys, 1, key), weights);
     products.mixed = make_matmul(weights, k, q);
-    if (gradient) {
+    if (attention_gradient) {
       const Desc transposed = matrix(block.keys, block.rows, 1, stride_);
       products.spread = make_matmul(transposed, q, k);
       products.spread_on = make_matmul(transposed, q, k, true);
     }
     for (const auto* product : {&products.scores, &products.mixed, &products.spread, &products.spread_on}) {
-      const bool needed = gradient || product == &products.scores || product == &products.mixed;
+      const bool needed = attention_gradient || product == &products.scores || product == &products.mixed;
       if (needed && *product == nullptr) return false;
       if (*product != nullptr) scratch_bytes_ = std::max(scratch_bytes_, (*product)->scratch_bytes());
     }
@@ -143,7 +141,7 @@ class Blocks {
 /// The arrays of a run, seen from one block.
 class View {
  public:
-  View(const cpu::AttentionGeometry& g, const Blocks& blocks, const KernelArguments& arguments)
+  View(const cpu::AttentionGeometry& g, const AttentionBlocks& blocks, const KernelArguments& arguments)
       : g_(g),
         blocks_(blocks),
         arguments_(arguments),
@@ -210,7 +208,7 @@ class View {
   }
 
   const cpu::AttentionGeometry& g_;
-  const Blocks& blocks_;
+  const AttentionBlocks& blocks_;
   const KernelArguments& arguments_;
   std::array<std::int64_t, 4> bias_, mask_;
   std::int64_t batch_ = 0, head_ = 0;
@@ -225,8 +223,8 @@ const Products* cut_at_mask(const QueryBlock& block, cpu::AttentionRows& rows) {
   return grains == 0 ? nullptr : block.products[static_cast<std::size_t>(grains - 1)];
 }
 
-void forward(const cpu::AttentionGeometry& g, const Blocks& blocks, const cpu::Range& heads,
-             const KernelArguments& arguments) {
+void attention_forward(const cpu::AttentionGeometry& g, const AttentionBlocks& blocks, const cpu::Range& heads,
+                       const KernelArguments& arguments) {
   View view(g, blocks, arguments);
   std::array<float, cpu::most_rows> inverse{};
   view.for_each_block(heads, [&] {
@@ -255,8 +253,8 @@ void forward(const cpu::AttentionGeometry& g, const Blocks& blocks, const cpu::R
   });
 }
 
-void gradient(const cpu::AttentionGeometry& g, const Blocks& blocks, const cpu::Range& heads,
-              const KernelArguments& arguments) {
+void attention_gradient(const cpu::AttentionGeometry& g, const AttentionBlocks& blocks, const cpu::Range& heads,
+                        const KernelArguments& arguments) {
   View view(g, blocks, arguments);
   const bool stores = blocks.first_has_all_keys(g);
   for (std::size_t i = stores ? 3 : 1; i < 4; ++i) std::fill_n(view.out(i), arguments.outputs[i].shape.size(), 0.0F);
@@ -299,10 +297,11 @@ void gradient(const cpu::AttentionGeometry& g, const Blocks& blocks, const cpu::
 
 class Attention final : public Kernel {
  public:
-  using Run = void (*)(const cpu::AttentionGeometry&, const Blocks&, const cpu::Range&, const KernelArguments&);
+  using Run = void (*)(const cpu::AttentionGeometry&, const AttentionBlocks&, const cpu::Range&,
+                       const KernelArguments&);
 
-  Attention(std::shared_ptr<const cpu::AttentionGeometry> geometry, std::shared_ptr<const Blocks> blocks, Run run,
-            std::int64_t matrices)
+  Attention(std::shared_ptr<const cpu::AttentionGeometry> geometry, std::shared_ptr<const AttentionBlocks> blocks,
+            Run run, std::int64_t matrices)
       : geometry_(std::move(geometry)),
         blocks_(std::move(blocks)),
         run_(run),
@@ -322,7 +321,7 @@ class Attention final : public Kernel {
     const std::int64_t size = 2 * heads_.size() * g.queries * g.keys * g.features;
     const std::int64_t parts = std::min({cpu::most_parts, size / cpu::least_part, heads_.size()});
     std::vector<std::unique_ptr<Kernel>> result;
-    if (run_ != forward || parts < 2) return result;
+    if (run_ != attention_forward || parts < 2) return result;
     const std::int64_t most = ceil_div(heads_.size(), parts);
     for (std::int64_t first = 0; first < heads_.size(); first += most) {
       auto part = std::make_unique<Attention>(*this);
@@ -334,7 +333,7 @@ class Attention final : public Kernel {
 
  private:
   std::shared_ptr<const cpu::AttentionGeometry> geometry_;
-  std::shared_ptr<const Blocks> blocks_;
+  std::shared_ptr<const AttentionBlocks> blocks_;
   Run run_;
   std::int64_t matrices_;
   cpu::Range heads_;
@@ -348,9 +347,10 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& request) {
   if (cpu::has_one_query(request)) return cpu::make_attention_of_one_query(request);
   const bool is_gradient = request.op == "attention_grad";
   const auto geometry = std::make_shared<const cpu::AttentionGeometry>(request);
-  const auto blocks = std::make_shared<Blocks>();
+  const auto blocks = std::make_shared<AttentionBlocks>();
   if (!blocks->prepare(*geometry, is_gradient)) return nullptr;
-  return std::make_unique<Attention>(geometry, blocks, is_gradient ? gradient : forward, is_gradient ? 2 : 1);
+  return std::make_unique<Attention>(geometry, blocks, is_gradient ? attention_gradient : attention_forward,
+                                     is_gradient ? 2 : 1);
 }
 
 std::vector<std::unique_ptr<Kernel>> make_attention_parts(const KernelRequest& request, const Kernel& whole) {

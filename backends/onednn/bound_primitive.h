@@ -17,6 +17,9 @@
 
 namespace lockstep::backend::onednn {
 
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+
 /// The one engine of this process.
 const dnnl::engine& cpu_engine();
 

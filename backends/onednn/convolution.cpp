@@ -28,9 +28,6 @@ namespace lockstep::backend::onednn {
 
 namespace {
 
-using Desc = dnnl::memory::desc;
-using Dims = dnnl::memory::dims;
-
 /// [N, spatial..., C] as oneDNN orders it: N, C, spatial.
 Desc image(const Shape& shape, dnnl::memory::data_type type) {
   const std::vector<std::int64_t> row_major = row_major_strides(shape);
@@ -313,7 +310,7 @@ std::unique_ptr<Kernel> make_direct(const KernelRequest& request, const cpu::Con
 }
 
 /// A way to compute a convolution or one of its gradients.
-struct Candidate {
+struct ConvolutionWay {
   const char* why;
   /// Where it stands alone: no later one may be asked even if it has no kernel, and elsewhere it is not. Null: it may have a
   /// kernel anywhere.
@@ -322,7 +319,7 @@ struct Candidate {
 };
 
 /// The first that has a kernel is taken.
-constexpr Candidate candidates[] = {
+constexpr ConvolutionWay convolution_ways[] = {
     {"oneDNN's gradient for a strided kernel of one place writes beyond its memory (its issue 6035)",
      [](const KernelRequest& request, const cpu::ConvolutionGeometry& geometry) {
        return request.op == "conv_kernel_grad" && geometry.window_size() == 1 && geometry.is_strided();
@@ -360,7 +357,7 @@ std::unique_ptr<Kernel> make_convolution(const KernelRequest& request) {
   if (empty) return nullptr;                            // zeros, or nothing at all
   if (request.attrs.has("sum_blocks")) return nullptr;  // an order of its own
   const cpu::ConvolutionGeometry geometry(request);
-  for (const Candidate& candidate : candidates) {
+  for (const ConvolutionWay& candidate : convolution_ways) {
     const bool is_alone = candidate.is_alone != nullptr;
     if (is_alone && !candidate.is_alone(request, geometry)) continue;
     auto kernel = candidate.make(request, geometry);

@@ -19,7 +19,7 @@ namespace lockstep::backend::onednn {
 namespace {
 
 using Parts = std::vector<std::unique_ptr<Kernel>>;
-using Padding = std::vector<std::vector<std::int64_t>>;
+using PaddingPair = std::vector<std::vector<std::int64_t>>;
 
 std::size_t bytes_each(const ArrayType& type, std::int64_t count) {
   return static_cast<std::size_t>(type.nbytes() / count);
@@ -111,7 +111,7 @@ class RowsOfImages {
     ArrayType output = request_.outputs[0];
     inputs[0].shape = inputs[0].shape.with(0, 1).with(dim_ + 1, rows.x_count);
     output.shape = output.shape.with(0, 1).with(dim_ + 1, rows.count);
-    auto padding = request_.attrs.get<Padding>("padding");
+    auto padding = request_.attrs.get<PaddingPair>("padding");
     padding[static_cast<std::size_t>(dim_)] = {rows.low, rows.high};
     const Attrs attrs = request_.attrs.with("padding", padding);
     return made_.emplace_back(rows, make_convolution({request_.op, attrs, inputs, {&output, 1}, request_.device}))

@@ -26,9 +26,6 @@ namespace lockstep::backend::onednn {
 
 namespace {
 
-using Desc = dnnl::memory::desc;
-using Dims = dnnl::memory::dims;
-
 /// The matrices of an operand of the plan; of all loops at once or of one round.
 Desc operand_desc(const cpu::ProductPlan& plan, std::size_t side, dnnl::memory::data_type type, bool all_loops) {
   Dims extents, strides;
@@ -195,7 +192,7 @@ std::unique_ptr<Kernel> make_onednn(const KernelRequest& request, const cpu::Pro
 bool is_float32(const KernelRequest& request) { return request.inputs[0].dtype == DType::float32; }
 
 /// A way to compute a product.
-struct Candidate {
+struct ProductWay {
   const char* why;
   bool (*applies)(const KernelRequest&, const cpu::ProductPlan&);
   /// Null where there is nothing fast after all.
@@ -203,7 +200,7 @@ struct Candidate {
 };
 
 /// The first that applies and has a kernel is taken.
-constexpr Candidate candidates[] = {
+constexpr ProductWay product_ways[] = {
     {"bfloat16 is multiplied no faster than float32 here: widened, and as that is computed",
      [](const KernelRequest& request, const cpu::ProductPlan&) { return is_widened(request); },
      [](const KernelRequest& request, const cpu::ProductPlan&) { return make_widened(request, make_dot_general); }},
@@ -235,7 +232,7 @@ constexpr Candidate candidates[] = {
 };
 
 std::unique_ptr<Kernel> make_planned(const KernelRequest& request, const cpu::ProductPlan& plan) {
-  for (const Candidate& candidate : candidates) {
+  for (const ProductWay& candidate : product_ways) {
     if (!candidate.applies(request, plan)) continue;
     if (auto kernel = candidate.make(request, plan)) return kernel;
   }

@@ -28,9 +28,9 @@ namespace {
 constexpr std::size_t most_leaves = 64;
 
 /// Adds up what is pushed, one after the other, by that tree: `sum` after as many as a power of two.
-class Tree {
+class SumTree {
  public:
-  Tree(float* levels, std::int64_t size) : levels_(levels), size_(size) {}
+  SumTree(float* levels, std::int64_t size) : levels_(levels), size_(size) {}
 
   float* next() { return levels_ + depth_ * size_; }
   void push() {
@@ -103,7 +103,7 @@ class SeparateProducts final : public Kernel {
   std::size_t scratch_bytes() const override { return levels_bytes() + product_->scratch_bytes(); }
 
   void run(const KernelArguments& arguments) const override {
-    Tree tree(static_cast<float*>(arguments.scratch), size_);
+    SumTree tree(static_cast<float*>(arguments.scratch), size_);
     for (std::int64_t leaf = 0; leaf < leaves_; ++leaf) {
       ArrayView result = arguments.outputs[0];
       result.data = tree.next();
@@ -117,7 +117,7 @@ class SeparateProducts final : public Kernel {
 
  private:
   std::size_t levels_bytes() const {
-    return cpu::whole_lines(static_cast<std::size_t>(Tree::levels(leaves_) * size_) * sizeof(float));
+    return cpu::whole_lines(static_cast<std::size_t>(SumTree::levels(leaves_) * size_) * sizeof(float));
   }
 
   std::unique_ptr<Kernel> product_;

@@ -28,7 +28,7 @@ enum class Part {
 };
 
 /// An operand or result.
-struct Place {
+struct WidenedPlace {
   ArrayType type;
   Part part = Part::whole;
   std::int64_t size = 0;   ///< Of what a block has.
@@ -67,7 +67,7 @@ class Widened final : public Kernel {
     std::vector<ArrayType> inputs, outputs;
     for (const auto& [types, list] : {std::pair{request.inputs, &inputs}, std::pair{request.outputs, &outputs}}) {
       for (const ArrayType& type : types) {
-        Place place{type, is_conv ? parts[places_.size()] : Part::whole, 0, 0};
+        WidenedPlace place{type, is_conv ? parts[places_.size()] : Part::whole, 0, 0};
         ArrayType block = type;
         if (place.part == Part::cut) block.shape = block.shape.with(0, at_once);
         place.size = block.size();
@@ -103,7 +103,7 @@ class Widened final : public Kernel {
     const std::span<const ArrayView> all = std::span<const ArrayView>(views).first(places_.size());
     for (std::int64_t b = 0; b < blocks_; ++b) {
       for (std::size_t k = 0; k < places_.size(); ++k) {
-        const Place& place = places_[k];
+        const WidenedPlace& place = places_[k];
         if (place.part == Part::cut && !place.is_narrow()) views[k].data = block(view_of(k), place, b);
         if (k < operands_ && place.is_narrow() && (b == 0 || place.part == Part::cut)) {
           cpu::widen(block(view_of(k), place, b), place.size, views[k].data);
@@ -132,12 +132,12 @@ class Widened final : public Kernel {
     return std::exchange(reserved_, reserved_ + cpu::whole_lines(static_cast<std::size_t>(type.nbytes())));
   }
   bool is_summed() const { return places_.back().part == Part::summed; }
-  static std::byte* block(const ArrayView& view, const Place& place, std::int64_t b) {
+  static std::byte* block(const ArrayView& view, const WidenedPlace& place, std::int64_t b) {
     const std::int64_t first = place.part == Part::cut ? b * place.size : 0;
     return static_cast<std::byte*>(view.data) + first * static_cast<std::int64_t>(size_of(place.type.dtype));
   }
 
-  std::vector<Place> places_;  // operands, then results
+  std::vector<WidenedPlace> places_;  // operands, then results
   std::size_t operands_ = 0;
   std::int64_t blocks_ = 1;
   std::unique_ptr<Kernel> kernel_;

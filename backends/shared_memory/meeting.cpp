@@ -93,7 +93,7 @@ void give(const File& to, const File& file) {
   if (::sendmsg(to.descriptor(), &parcel.header, MSG_NOSIGNAL) != 1) refuse_for_errno("sendmsg");
 }
 
-File take(const File& from) {
+File take_file(const File& from) {
   Parcel parcel;
   if (::recvmsg(from.descriptor(), &parcel.header, MSG_CMSG_CLOEXEC) != 1) refuse_for_errno("recvmsg from process 0");
   if (parcel.has_file == 0) return {};
@@ -128,7 +128,7 @@ File visit(const Job& job, Clock::time_point end) {
     const File socket = new_socket();
     if (::connect(socket.descriptor(), address.get(), address.length) == 0) {
       if (!wait_for(socket, end)) break;
-      return take(socket);
+      return take_file(socket);
     }
     if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) refuse_for_errno("connect");
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -19,7 +19,7 @@ namespace {
 
 using json::Value;
 
-[[noreturn]] void fail(const std::filesystem::path& folder, const std::string& what) {
+[[noreturn]] void fail_in_blocks(const std::filesystem::path& folder, const std::string& what) {
   throw CheckpointError("[restore] " + (folder / manifest_file).string() + ": " + what);
 }
 
@@ -40,7 +40,7 @@ std::optional<Shape> shape_in(const Value& entry, std::string_view field) {
   return Shape(extents);
 }
 
-std::string text_in(const Value& entry, std::string_view field) {
+std::string text_in_entry(const Value& entry, std::string_view field) {
   const Value* found = entry.find(field);
   return found == nullptr || found->text() == nullptr ? std::string() : *found->text();
 }
@@ -50,9 +50,9 @@ std::optional<std::uint64_t> whole_in(const Value& entry, std::string_view field
   return found == nullptr ? std::nullopt : found->whole();
 }
 
-std::optional<DType> dtype_of(const Value& entry) {
+std::optional<DType> dtype_in(const Value& entry) {
   try {
-    return parse_dtype(text_in(entry, "dtype"));
+    return parse_dtype(text_in_entry(entry, "dtype"));
   } catch (const DtypeError&) {
     return std::nullopt;
   }
@@ -118,30 +118,31 @@ BlockFiles::BlockFiles(std::filesystem::path folder, const std::string& text) : 
   const Value *arrays = field("arrays"), *blocks = field("blocks"), *written = field("sha256");
   if (arrays == nullptr || arrays->entries() == nullptr || blocks == nullptr || blocks->items() == nullptr ||
       written == nullptr) {
-    fail(folder_, "expected the lists arrays and blocks; the file was changed or damaged");
+    fail_in_blocks(folder_, "expected the lists arrays and blocks; the file was changed or damaged");
   }
   const std::string digest = index_digest(arrays->to_string(), blocks->to_string());
   if (written->text() == nullptr || *written->text() != digest) {
-    fail(folder_,
-         "its index has SHA-256 " + digest + ", it says " + written->to_string() + "; the file was changed or damaged");
+    fail_in_blocks(folder_, "its index has SHA-256 " + digest + ", it says " + written->to_string() +
+                                "; the file was changed or damaged");
   }
   for (const auto& [path, info] : *arrays->entries()) {
     const std::optional<Shape> shape = shape_in(info, "shape");
-    const std::optional<DType> dtype = dtype_of(info);
-    if (!shape || !dtype) fail(folder_, "array '" + path + "' must have a dtype and a shape");
+    const std::optional<DType> dtype = dtype_in(info);
+    if (!shape || !dtype) fail_in_blocks(folder_, "array '" + path + "' must have a dtype and a shape");
     types_.emplace(path, ArrayType{*dtype, *shape, {}});
   }
   for (const Value& entry : *blocks->items()) {
-    const std::string path = text_in(entry, "path");
-    if (!types_.contains(path)) fail(folder_, "a block belongs to '" + path + "', which is none of its arrays");
+    const std::string path = text_in_entry(entry, "path");
+    if (!types_.contains(path))
+      fail_in_blocks(folder_, "a block belongs to '" + path + "', which is none of its arrays");
     const auto box = box_of(entry, types_.at(path).shape);
-    const std::string file = text_in(entry, "file");
+    const std::string file = text_in_entry(entry, "file");
     const std::optional<std::uint64_t> offset = whole_in(entry, "offset");
     if (!box || !offset || file.empty() || std::filesystem::path(file).filename() != file) {
-      fail(folder_, "a block of '" + path + "' must have start and shape within " + to_string(types_.at(path)) +
-                        ", file, offset and sha256");
+      fail_in_blocks(folder_, "a block of '" + path + "' must have start and shape within " +
+                                  to_string(types_.at(path)) + ", file, offset and sha256");
     }
-    blocks_[path].push_back({box->start, box->shape, file, *offset, text_in(entry, "sha256")});
+    blocks_[path].push_back({box->start, box->shape, file, *offset, text_in_entry(entry, "sha256")});
   }
   for (const auto& [path, type] : types_) check_cover(path);
   if (field("files") != nullptr) check_files(*field("files"));  // older ones have no such list
@@ -151,12 +152,12 @@ BlockFiles::BlockFiles(std::filesystem::path folder, const std::string& text) : 
 void BlockFiles::check_files(const json::Value& files) const {
   const Value::List none(1);
   for (const Value& entry : files.items() == nullptr ? none : *files.items()) {
-    const std::string file = text_in(entry, "file");
+    const std::string file = text_in_entry(entry, "file");
     const std::optional<std::uint64_t> size = whole_in(entry, "size"), header = whole_in(entry, "header");
     if (file.empty() || std::filesystem::path(file).filename() != file || !size || !header) {
-      fail(folder_, "one of its files must have a name, size, header and sha256");
+      fail_in_blocks(folder_, "one of its files must have a name, size, header and sha256");
     }
-    check_file(file, *size, *header, text_in(entry, "sha256"));
+    check_file(file, *size, *header, text_in_entry(entry, "sha256"));
   }
 }
 
@@ -167,8 +168,8 @@ void BlockFiles::check_no_more_files() const {
   }
   for (const std::string& file : files::names_in(folder_)) {
     if (!file.starts_with("blocks-") || known.contains(file)) continue;
-    fail(folder_,
-         "its index has no block of " + file + ", which lies beside it; take away what is of another checkpoint");
+    fail_in_blocks(folder_, "its index has no block of " + file +
+                                ", which lies beside it; take away what is of another checkpoint");
   }
 }
 
@@ -202,8 +203,8 @@ void BlockFiles::check_cover(const std::string& path) const {
     covered += block.shape.size();
   }
   if (fits && covered == whole.size()) return;
-  fail(folder_, "the blocks of '" + path + "' do not cover " + to_string(types_.at(path)) +
-                    "; expected blocks of one shape, each once");
+  fail_in_blocks(folder_, "the blocks of '" + path + "' do not cover " + to_string(types_.at(path)) +
+                              "; expected blocks of one shape, each once");
 }
 
 std::vector<std::byte> BlockFiles::bytes_of(const std::string& path, const Block& block) const {

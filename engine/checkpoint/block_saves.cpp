@@ -86,7 +86,7 @@ void for_each_own_block(const Tree& tree, const std::function<void(const OwnBloc
 }
 
 /// Names in the file sort as the blocks follow each other.
-std::string name_of(std::size_t block) {
+std::string block_name(std::size_t block) {
   const std::string number = std::to_string(block);
   return "block" + std::string(8 - std::min<std::size_t>(number.size(), 8), '0') + number;
 }
@@ -94,7 +94,7 @@ std::string name_of(std::size_t block) {
 /// Writes this process's file; the index of its blocks, and what the file is known by, as text.
 std::string write_own(const std::filesystem::path& temporary, const Tree& tree, Pace* pace = nullptr) {
   std::map<std::string, ArrayType> types;
-  for_each_own_block(tree, [&](const OwnBlock& block) { types.emplace(name_of(types.size()), block.type); });
+  for_each_own_block(tree, [&](const OwnBlock& block) { types.emplace(block_name(types.size()), block.type); });
   if (types.empty()) return R"({"blocks": [], "files": []})";
   const std::string file = "blocks-" + std::to_string(world()->rank()) + ".safetensors";
   const std::vector<std::byte> header = safetensors_header(types, Unnamed::in_parts);
@@ -172,20 +172,15 @@ bool is_there(const std::filesystem::path& file) {
   return std::filesystem::exists(file, ignored);
 }
 
-std::string text_of(const std::filesystem::path& file) {
-  const std::vector<std::byte> bytes = read_file(file);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 using Clock = std::chrono::steady_clock;
 
 /// The index of what a process has written; throws what that one has told, or where nothing comes.
 std::string index_from(const std::filesystem::path& temporary, int rank, Clock::time_point deadline) {
   constexpr auto pause = std::chrono::milliseconds(2);
   for (;; std::this_thread::sleep_for(pause)) {
-    if (is_there(written_file(temporary, rank))) return text_of(written_file(temporary, rank));
+    if (is_there(written_file(temporary, rank))) return read_text(written_file(temporary, rank));
     if (is_there(failed_file(temporary, rank))) {
-      const std::string text = text_of(failed_file(temporary, rank));
+      const std::string text = read_text(failed_file(temporary, rank));
       throw CheckpointError(
           fmt::format("[save] process {}: {}", rank, text.empty() ? "cannot write its blocks" : text));
     }

@@ -21,17 +21,17 @@
 namespace lockstep::checkpoint {
 namespace {
 
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& doing) {
+[[noreturn]] void fail_to_commit(const std::filesystem::path& path, const std::string& doing) {
   throw CheckpointError("[checkpoint] " + path.string() + " cannot be " + doing + ": " + std::strerror(errno));
 }
 
 class Descriptor {
  public:
   Descriptor(const std::filesystem::path& path, int flags, mode_t mode = 0) : fd_(open(path.c_str(), flags, mode)) {
-    if (fd_ < 0) fail(path, "opened");
+    if (fd_ < 0) fail_to_commit(path, "opened");
   }
   Descriptor(int fd, const std::filesystem::path& path) : fd_(fd) {
-    if (fd_ < 0) fail(path, "made");
+    if (fd_ < 0) fail_to_commit(path, "made");
   }
   ~Descriptor() {
     if (fd_ >= 0) close(fd_);
@@ -40,8 +40,8 @@ class Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
   void finish(const std::filesystem::path& path) {
-    if (fsync(fd_) != 0) fail(path, "synced");
-    if (close(std::exchange(fd_, -1)) != 0) fail(path, "closed");
+    if (fsync(fd_) != 0) fail_to_commit(path, "synced");
+    if (close(std::exchange(fd_, -1)) != 0) fail_to_commit(path, "closed");
   }
 
  private:
@@ -61,7 +61,7 @@ void write_all(int descriptor, const std::filesystem::path& path, std::span<cons
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t wrote = ::write(descriptor, bytes.data() + done, bytes.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) fail(path, "written");
+    if (wrote <= 0) fail_to_commit(path, "written");
     done += static_cast<std::size_t>(wrote);
   }
 }
@@ -95,7 +95,7 @@ void remove_if_left(const std::filesystem::path& path) {
   close(descriptor);
 }
 
-void remove_remains(const std::filesystem::path& folder, const std::string& target, bool whole) {
+void remove_own_remains(const std::filesystem::path& folder, const std::string& target, bool whole) {
   for (const std::string& name : files::names_in(folder)) {
     if (is_hidden_name(name, target, whole)) remove_if_left(folder / name);
   }
@@ -109,7 +109,7 @@ constexpr const char* replaced = "before";
 std::filesystem::path moved_aside(const std::filesystem::path& target, const char* suffix, const std::string& doing) {
   std::filesystem::path hidden = hidden_beside(target, suffix);
   remove_if_left(hidden);
-  if (rename(target.c_str(), hidden.c_str()) != 0) fail(target, doing);
+  if (rename(target.c_str(), hidden.c_str()) != 0) fail_to_commit(target, doing);
   return hidden;
 }
 
@@ -117,16 +117,16 @@ std::filesystem::path moved_aside(const std::filesystem::path& target, const cha
 void exchange_folders(const std::filesystem::path& one, const std::filesystem::path& other) {
 #ifdef RENAME_EXCHANGE
   if (renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return;
-  if (errno != EINVAL && errno != ENOSYS) fail(other, "replaced");
+  if (errno != EINVAL && errno != ENOSYS) fail_to_commit(other, "replaced");
 #endif
   const std::filesystem::path aside = moved_aside(other, replaced, "replaced");
   if (rename(one.c_str(), other.c_str()) != 0) {
     const int error = errno;
     static_cast<void>(rename(aside.c_str(), other.c_str()));
     errno = error;
-    fail(other, "replaced");
+    fail_to_commit(other, "replaced");
   }
-  if (rename(aside.c_str(), one.c_str()) != 0) fail(aside, "renamed");
+  if (rename(aside.c_str(), one.c_str()) != 0) fail_to_commit(aside, "renamed");
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ void make_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
   if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
   make_folder(folder.parent_path());
-  if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) fail(folder, "made");
+  if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) fail_to_commit(folder, "made");
   if (!std::filesystem::is_directory(folder, ignored)) {
     throw CheckpointError("[checkpoint] " + folder.string() + " is no folder; name another one");
   }
@@ -143,7 +143,7 @@ void make_folder(const std::filesystem::path& folder) {
 }
 
 void remove_remains(const std::filesystem::path& folder, const std::string& beginning) {
-  remove_remains(folder, beginning, false);
+  remove_own_remains(folder, beginning, false);
 }
 
 void restore_replaced(const std::filesystem::path& folder, const std::string& beginning) {
@@ -153,7 +153,7 @@ void restore_replaced(const std::filesystem::path& folder, const std::string& be
     const std::filesystem::path target = folder / name.substr(1, name.size() - 1 - suffix.size());
     std::error_code ignored;
     if (std::filesystem::exists(target, ignored)) continue;
-    if (rename((folder / name).c_str(), target.c_str()) != 0) fail(target, "restored");
+    if (rename((folder / name).c_str(), target.c_str()) != 0) fail_to_commit(target, "restored");
   }
 }
 
@@ -172,9 +172,9 @@ CommittedFolder::CommittedFolder(std::filesystem::path target, Target is) : targ
                                               : " is not there to be replaced; save it first"));
   }
   make_folder(parent_of(target_));
-  remove_remains(parent_of(target_), target_.filename().string(), true);
+  remove_own_remains(parent_of(target_), target_.filename().string(), true);
   std::string pattern = hidden_beside(target_);
-  if (mkdtemp(pattern.data()) == nullptr) fail(pattern, "made");
+  if (mkdtemp(pattern.data()) == nullptr) fail_to_commit(pattern, "made");
   temporary_ = std::move(pattern);
   lock_ = open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ >= 0) static_cast<void>(flock(lock_, LOCK_EX | LOCK_NB));  // a disk without locks does without
@@ -193,14 +193,14 @@ void CommittedFolder::write(const std::string& name, std::span<const std::byte> 
 }
 
 void CommittedFolder::commit() {
-  if (chmod(temporary_.c_str(), 0755) != 0) fail(temporary_, "made readable");
+  if (chmod(temporary_.c_str(), 0755) != 0) fail_to_commit(temporary_, "made readable");
   sync_folder(temporary_);
   if (is_ == Target::taken) {
     exchange_folders(temporary_, target_);  // what is temporary from here on goes with this
     sync_folder(parent_of(target_));
     return;
   }
-  if (rename(temporary_.c_str(), target_.c_str()) != 0) fail(target_, "put in place");
+  if (rename(temporary_.c_str(), target_.c_str()) != 0) fail_to_commit(target_, "put in place");
   const std::filesystem::path temporary = std::exchange(temporary_, {});
   try {
     sync_folder(parent_of(target_));
@@ -214,7 +214,7 @@ NewFile::NewFile(std::filesystem::path path, Pace* pace)
     : path_(std::move(path)),
       pace_(pace),
       descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
-  if (descriptor_ < 0) fail(path_, "opened");
+  if (descriptor_ < 0) fail_to_commit(path_, "opened");
 }
 
 NewFile::~NewFile() {
@@ -227,8 +227,8 @@ void NewFile::write(std::span<const std::byte> bytes) {
 }
 
 void NewFile::finish() {
-  if (fsync(descriptor_) != 0) fail(path_, "synced");
-  if (close(std::exchange(descriptor_, -1)) != 0) fail(path_, "closed");
+  if (fsync(descriptor_) != 0) fail_to_commit(path_, "synced");
+  if (close(std::exchange(descriptor_, -1)) != 0) fail_to_commit(path_, "closed");
   if (pace_ != nullptr) pace_->rest();
 }
 
@@ -239,15 +239,15 @@ void write_file(const std::filesystem::path& path, std::span<const std::byte> by
 }
 
 void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes) {
-  remove_remains(parent_of(target), target.filename().string(), true);
+  remove_own_remains(parent_of(target), target.filename().string(), true);
   std::string temporary = hidden_beside(target);
   Descriptor descriptor(mkstemp(temporary.data()), temporary);
   static_cast<void>(flock(descriptor.get(), LOCK_EX | LOCK_NB));
   try {
     write_all(descriptor.get(), temporary, bytes);
-    if (fchmod(descriptor.get(), 0644) != 0) fail(temporary, "made readable");
+    if (fchmod(descriptor.get(), 0644) != 0) fail_to_commit(temporary, "made readable");
     descriptor.finish(temporary);
-    if (rename(temporary.c_str(), target.c_str()) != 0) fail(target, "put in place");
+    if (rename(temporary.c_str(), target.c_str()) != 0) fail_to_commit(target, "put in place");
   } catch (...) {
     unlink(temporary.c_str());
     throw;
@@ -259,7 +259,7 @@ namespace {
 
 std::uint64_t size_of_file(const Descriptor& descriptor, const std::filesystem::path& path) {
   struct stat status {};
-  if (fstat(descriptor.get(), &status) != 0) fail(path, "examined");
+  if (fstat(descriptor.get(), &status) != 0) fail_to_commit(path, "examined");
   if (!S_ISREG(status.st_mode)) throw CheckpointError("[checkpoint] " + path.string() + " is no regular file");
   return static_cast<std::uint64_t>(status.st_size);
 }
@@ -271,7 +271,7 @@ std::vector<std::byte> read_from(const Descriptor& descriptor, const std::filesy
     const ssize_t got =
         ::pread(descriptor.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(path, "read");
+    if (got < 0) fail_to_commit(path, "read");
     if (got == 0) throw CheckpointError("[checkpoint] " + path.string() + " became shorter while it was read");
     done += static_cast<std::size_t>(got);
   }
@@ -293,6 +293,11 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_
                           std::to_string(count) + " from byte " + std::to_string(offset) + " on");
   }
   return read_from(descriptor, path, offset, count);
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  const std::vector<std::byte> bytes = read_file(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace lockstep::checkpoint

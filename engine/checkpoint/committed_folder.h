@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/export.h>
+
 namespace lockstep::checkpoint {
 
 class Pace;
@@ -75,10 +77,12 @@ class NewFile {
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 /// Writes a file, or replaces it, whole or not at all. Throws CheckpointError naming file and system error.
-void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes);
+LOCKSTEP_API void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes);
 
 /// A regular file's bytes. Throws CheckpointError naming file and system error.
 std::vector<std::byte> read_file(const std::filesystem::path& path);
+/// The same as text.
+std::string read_text(const std::filesystem::path& path);
 /// `count` of its bytes from `offset` on. Throws CheckpointError where it has not so many.
 std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t count);
 

@@ -52,7 +52,7 @@ void run_behind_others() {
 #endif
 }
 
-void check(const ManagerOptions& o) {
+void check_manager_options(const ManagerOptions& o) {
   for (const auto& [name, count] : {std::pair{"keep_last", o.keep_last},
                                     {"keep_best", o.keep_best},
                                     {"keep_every", o.keep_every},
@@ -301,7 +301,7 @@ struct Manager::Impl {
 };
 
 Manager::Manager(fs::path folder, ManagerOptions options) {
-  check(options);
+  check_manager_options(options);
   impl_ = std::make_unique<Impl>(std::move(folder), std::move(options));
 }
 Manager::~Manager() = default;

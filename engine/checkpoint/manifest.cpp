@@ -29,12 +29,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-std::string text_in(const std::filesystem::path& file) {
-  const std::vector<std::byte> bytes = read_file(file);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-[[noreturn]] void fail(const std::filesystem::path& file, const std::string& what) {
+[[noreturn]] void fail_in_manifest(const std::filesystem::path& file, const std::string& what) {
   throw CheckpointError("[restore] " + file.string() + " " + what);
 }
 
@@ -42,9 +37,10 @@ Named<std::string> texts_of(const std::filesystem::path& file, const Value& mani
   Named<std::string> texts;
   const Value* found = manifest.find(field);
   if (found == nullptr) return texts;
-  if (found->entries() == nullptr) fail(file, "is no manifest; expected an object as " + field);
+  if (found->entries() == nullptr) fail_in_manifest(file, "is no manifest; expected an object as " + field);
   for (const auto& [key, value] : *found->entries()) {
-    if (value.text() == nullptr) fail(file, "is no manifest: '" + key + "' of its " + field + " is no text");
+    if (value.text() == nullptr)
+      fail_in_manifest(file, "is no manifest: '" + key + "' of its " + field + " is no text");
     texts.emplace(key, *value.text());
   }
   return texts;
@@ -56,7 +52,8 @@ Named<double> numbers_of(const std::filesystem::path& file, const Value& manifes
     double number = 0;
     const char* end = text.data() + text.size();
     if (const auto read = std::from_chars(text.data(), end, number); read.ec != std::errc() || read.ptr != end) {
-      fail(file, "is no manifest: '" + key + "' of its " + field + " is '" + text + "', which is no number");
+      fail_in_manifest(file,
+                       "is no manifest: '" + key + "' of its " + field + " is '" + text + "', which is no number");
     }
     numbers.emplace(key, number);
   }
@@ -67,10 +64,10 @@ Named<double> numbers_of(const std::filesystem::path& file, const Value& manifes
 std::optional<std::string> checked_sums(const std::filesystem::path& folder, const std::string& manifest_digest) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder / sums_file, ignored)) return std::nullopt;
-  std::string sums = text_in(folder / sums_file);
+  std::string sums = read_text(folder / sums_file);
   if (sums.ends_with(manifest_digest + "  " + manifest_file + "\n")) return sums;
-  fail(folder / manifest_file, "has SHA-256 " + manifest_digest + ", which " + sums_file +
-                                   " does not say; one of the two was changed or damaged");
+  fail_in_manifest(folder / manifest_file, "has SHA-256 " + manifest_digest + ", which " + sums_file +
+                                               " does not say; one of the two was changed or damaged");
 }
 
 }  // namespace
@@ -122,20 +119,21 @@ void write_manifest(CommittedFolder& folder, const Manifest& manifest) {
 Manifest parse_manifest(const std::string& text, const std::filesystem::path& file) {
   constexpr int deepest = 64;
   const json::Parsed parsed = json::parse(text, deepest);
-  if (parsed.is_too_deep) fail(file, fmt::format("is no manifest: it is nested more than {} deep", deepest));
+  if (parsed.is_too_deep)
+    fail_in_manifest(file, fmt::format("is no manifest: it is nested more than {} deep", deepest));
   if (!parsed.repeated.empty()) {
-    fail(file, "is no manifest: '" + parsed.repeated.substr(0, 60) + "' appears twice in it");
+    fail_in_manifest(file, "is no manifest: '" + parsed.repeated.substr(0, 60) + "' appears twice in it");
   }
   const Value none;
   const Value& manifest = parsed.value ? *parsed.value : none;
   const Value *format = manifest.find("format"), *sha256 = manifest.find("sha256"), *entries = manifest.find("entries");
   if (format == nullptr || sha256 == nullptr || sha256->text() == nullptr || entries == nullptr ||
       entries->entries() == nullptr) {
-    fail(file, "is no manifest; expected a JSON object with format, sha256 and entries");
+    fail_in_manifest(file, "is no manifest; expected a JSON object with format, sha256 and entries");
   }
   if (format->integer() != whole_format && format->integer() != block_format) {
-    fail(file,
-         fmt::format("has format {}; this version reads {} and {}", format->to_string(), whole_format, block_format));
+    fail_in_manifest(file, fmt::format("has format {}; this version reads {} and {}", format->to_string(), whole_format,
+                                       block_format));
   }
   return {.format = *format->integer(),
           .sha256 = *sha256->text(),
@@ -148,11 +146,12 @@ Manifest parse_manifest(const std::string& text, const std::filesystem::path& fi
 
 Manifest read_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / manifest_file;
-  const std::string text = text_in(file);
+  const std::string text = read_text(file);
   const std::optional<std::string> sums = checked_sums(folder, digest_of(bytes_of(text)));
   Manifest manifest = parse_manifest(text, file);
   if (sums && *sums != sums_of(manifest, digest_of(bytes_of(text)))) {
-    fail(folder / sums_file, "is not what was written beside " + manifest_file + "; it was changed or damaged");
+    fail_in_manifest(folder / sums_file,
+                     "is not what was written beside " + manifest_file + "; it was changed or damaged");
   }
   return manifest;
 }

@@ -45,7 +45,7 @@ constexpr std::array<DtypeInParts, 3> dtypes_in_parts = {
 const std::string metadata_name = "__metadata__";
 const std::string dtype_prefix = "lockstep.dtype ";  // then the tensor's name
 
-[[noreturn]] void fail(const std::string& file, const std::string& what) {
+[[noreturn]] void fail_in_safetensors(const std::string& file, const std::string& what) {
   throw CheckpointError("[restore] " + file + ": " + what);
 }
 
@@ -59,8 +59,8 @@ std::string brief(std::string text) {
 }
 std::string brief(const Value& value) { return brief(value.to_string()); }
 
-[[noreturn]] void fail(const std::string& file, const std::string& tensor, const std::string& what) {
-  fail(file, "tensor '" + brief(tensor) + "'" + what);
+[[noreturn]] void fail_in_safetensors(const std::string& file, const std::string& tensor, const std::string& what) {
+  fail_in_safetensors(file, "tensor '" + brief(tensor) + "'" + what);
 }
 
 std::string_view type_name(const std::string& tensor, DType dtype) {
@@ -94,7 +94,7 @@ ArrayType joined_type(const std::string& file, const std::string& tensor, const 
     extents.pop_back();
     return {known.dtype, Shape(extents), {}};
   }
-  fail(file, tensor, " is " + to_string(written) + ", which are no parts of a " + brief(text));
+  fail_in_safetensors(file, tensor, " is " + to_string(written) + ", which are no parts of a " + brief(text));
 }
 
 DType type_of(const std::string& file, const std::string& tensor, const Value& text) {
@@ -105,19 +105,21 @@ DType type_of(const std::string& file, const std::string& tensor, const Value& t
   }
   std::string known;
   for (const NamedType& type : type_names) known += (known.empty() ? "" : ", ") + std::string(type.name);
-  fail(file, tensor, " has the dtype " + brief(text) + ", which is not known; expected one of " + known);
+  fail_in_safetensors(file, tensor, " has the dtype " + brief(text) + ", which is not known; expected one of " + known);
 }
 
 std::vector<std::uint64_t> numbers(const std::string& file, const std::string& tensor, const Value& list,
                                    std::string_view field) {
   if (list.items() == nullptr) {
-    fail(file, tensor, ": " + std::string(field) + " is " + brief(list) + "; expected a list of whole numbers >= 0");
+    fail_in_safetensors(file, tensor,
+                        ": " + std::string(field) + " is " + brief(list) + "; expected a list of whole numbers >= 0");
   }
   std::vector<std::uint64_t> values;
   for (const Value& item : *list.items()) {
     if (!item.whole()) {
-      fail(file, tensor,
-           ": " + std::string(field) + " holds " + brief(item) + "; expected whole numbers >= 0 of 64 bits");
+      fail_in_safetensors(
+          file, tensor,
+          ": " + std::string(field) + " holds " + brief(item) + "; expected whole numbers >= 0 of 64 bits");
     }
     values.push_back(*item.whole());
   }
@@ -134,19 +136,21 @@ struct Extent {
 Shape shape_of(const std::string& file, const std::string& tensor, const std::vector<std::uint64_t>& dims,
                std::uint64_t longest) {
   if (dims.size() > static_cast<std::size_t>(Shape::max_rank)) {
-    fail(file, tensor, " has rank " + std::to_string(dims.size()) + "; at most " + std::to_string(Shape::max_rank));
+    fail_in_safetensors(file, tensor,
+                        " has rank " + std::to_string(dims.size()) + "; at most " + std::to_string(Shape::max_rank));
   }
   Shape shape;
   std::uint64_t count = 1;
   for (const std::uint64_t extent : dims) {
     if (extent != 0 && count > longest / extent) {
-      fail(file, tensor, ": its shape needs more than the " + std::to_string(longest) + " bytes of data in the file");
+      fail_in_safetensors(file, tensor,
+                          ": its shape needs more than the " + std::to_string(longest) + " bytes of data in the file");
     }
     count *= extent;
     if (extent > longest) {
-      fail(file, tensor,
-           ": extent " + std::to_string(extent) + " is larger than the " + std::to_string(longest) +
-               " bytes of data in the file");
+      fail_in_safetensors(file, tensor,
+                          ": extent " + std::to_string(extent) + " is larger than the " + std::to_string(longest) +
+                              " bytes of data in the file");
     }
     shape.append(static_cast<std::int64_t>(extent));
   }
@@ -158,22 +162,23 @@ Extent extent_of(const std::string& file, const std::string& tensor, const Value
               *written_offsets = info.find("data_offsets");
   if (written_dtype == nullptr || written_shape == nullptr || written_offsets == nullptr ||
       info.entries()->size() != 3) {
-    fail(file, tensor, " is " + brief(info) + "; expected an object of exactly dtype, shape and data_offsets");
+    fail_in_safetensors(file, tensor,
+                        " is " + brief(info) + "; expected an object of exactly dtype, shape and data_offsets");
   }
   const DType dtype = type_of(file, tensor, *written_dtype);
   const Shape shape = shape_of(file, tensor, numbers(file, tensor, *written_shape, "shape"), data_bytes);
   const std::vector<std::uint64_t> offsets = numbers(file, tensor, *written_offsets, "data_offsets");
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_bytes) {
-    fail(file, tensor,
-         ": data_offsets " + brief(*written_offsets) + " are no begin and end in the " + std::to_string(data_bytes) +
-             " bytes of data");
+    fail_in_safetensors(file, tensor,
+                        ": data_offsets " + brief(*written_offsets) + " are no begin and end in the " +
+                            std::to_string(data_bytes) + " bytes of data");
   }
   const std::uint64_t count = static_cast<std::uint64_t>(shape.size());
   if (count > data_bytes || count * size_of(dtype) != offsets[1] - offsets[0]) {
     const ArrayType type{dtype, shape, {}};
-    fail(file, tensor,
-         ": " + std::to_string(offsets[1] - offsets[0]) + " bytes for " + to_string(type) + "; expected " +
-             std::to_string(type.nbytes()));
+    fail_in_safetensors(file, tensor,
+                        ": " + std::to_string(offsets[1] - offsets[0]) + " bytes for " + to_string(type) +
+                            "; expected " + std::to_string(type.nbytes()));
   }
   return {offsets[0], offsets[1], tensor, {dtype, shape, {}}};
 }
@@ -182,15 +187,17 @@ Extent extent_of(const std::string& file, const std::string& tensor, const Value
 /// other readers of the format do, and lists in lists without end.
 Value parse_header(const std::string& file, std::string_view text) {
   constexpr int deepest = 8;
-  if (!text.starts_with('{')) fail(file, "the header is no JSON object; expected it to begin with '{'");
+  if (!text.starts_with('{')) fail_in_safetensors(file, "the header is no JSON object; expected it to begin with '{'");
   json::Parsed parsed = json::parse(text, deepest);
   if (parsed.is_too_deep) {
-    fail(file, "the header is nested more than " + std::to_string(deepest) + " deep; expected an object of tensors");
+    fail_in_safetensors(
+        file, "the header is nested more than " + std::to_string(deepest) + " deep; expected an object of tensors");
   }
   if (!parsed.repeated.empty()) {
-    fail(file, "'" + brief(parsed.repeated) + "' appears twice in the header; expected each name once");
+    fail_in_safetensors(file, "'" + brief(parsed.repeated) + "' appears twice in the header; expected each name once");
   }
-  if (!parsed.value) fail(file, "the header is no JSON object of UTF-8 text; expected {\"tensor\": {...}, ...}");
+  if (!parsed.value)
+    fail_in_safetensors(file, "the header is no JSON object of UTF-8 text; expected {\"tensor\": {...}, ...}");
   return std::move(*parsed.value);
 }
 
@@ -200,18 +207,19 @@ void check_cover(const std::string& file, std::vector<Extent>& extents, std::uin
   std::uint64_t at = 0;
   for (const Extent& extent : extents) {
     if (extent.begin != at) {
-      fail(file, extent.name,
-           " begins at " + std::to_string(extent.begin) + ", expected " + std::to_string(at) +
-               ": tensors must follow each other without hole or overlap");
+      fail_in_safetensors(file, extent.name,
+                          " begins at " + std::to_string(extent.begin) + ", expected " + std::to_string(at) +
+                              ": tensors must follow each other without hole or overlap");
     }
     at = extent.end;
   }
   if (at != data_bytes) {
-    fail(file, std::to_string(data_bytes - at) + " bytes follow the last tensor; the file must end with it");
+    fail_in_safetensors(file,
+                        std::to_string(data_bytes - at) + " bytes follow the last tensor; the file must end with it");
   }
 }
 
-std::string text_of(const Value& header) {
+std::string header_text(const Value& header) {
   try {
     return header.to_string();
   } catch (const DataError&) {
@@ -237,7 +245,7 @@ std::vector<std::byte> safetensors_header(const std::map<std::string, ArrayType>
     }
     total += bytes;
   }
-  std::string text = text_of(header);
+  std::string text = header_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   std::vector<std::byte> bytes(length_bytes + text.size());
   for (std::size_t i = 0; i < length_bytes; ++i) bytes[i] = static_cast<std::byte>(text.size() >> (8 * i));
@@ -259,13 +267,15 @@ std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arr
 std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, const std::string& file,
                                               Unnamed unnamed) {
   if (bytes.size() < length_bytes) {
-    fail(file, std::to_string(bytes.size()) + " bytes; a safetensors file begins with 8 bytes, its header's length");
+    fail_in_safetensors(
+        file, std::to_string(bytes.size()) + " bytes; a safetensors file begins with 8 bytes, its header's length");
   }
   std::uint64_t header_bytes = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) header_bytes |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
   if (header_bytes > largest_header || header_bytes > bytes.size() - length_bytes) {
-    fail(file, "header length " + std::to_string(header_bytes) + " in a file of " + std::to_string(bytes.size()) +
-                   " bytes; expected at most what follows the length, and at most " + std::to_string(largest_header));
+    fail_in_safetensors(
+        file, "header length " + std::to_string(header_bytes) + " in a file of " + std::to_string(bytes.size()) +
+                  " bytes; expected at most what follows the length, and at most " + std::to_string(largest_header));
   }
   const auto text = bytes.subspan(length_bytes, static_cast<std::size_t>(header_bytes));
   const auto data = bytes.subspan(length_bytes + static_cast<std::size_t>(header_bytes));
@@ -276,12 +286,14 @@ std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, 
   const bool are_texts =
       metadata.entries() != nullptr &&
       std::ranges::all_of(*metadata.entries(), [](const auto& entry) { return entry.second.text() != nullptr; });
-  if (!are_texts) fail(file, "'__metadata__' is " + brief(metadata) + "; expected an object with a text for each name");
+  if (!are_texts)
+    fail_in_safetensors(file,
+                        "'__metadata__' is " + brief(metadata) + "; expected an object with a text for each name");
   std::vector<Extent> extents;
   for (const auto& [name, info] : *header.entries()) {
     if (name == metadata_name) continue;
     if (name.empty() || name.find('\0') != std::string::npos) {
-      fail(file, "a tensor's name is empty or holds NUL; expected a text for each");
+      fail_in_safetensors(file, "a tensor's name is empty or holds NUL; expected a text for each");
     }
     extents.push_back(extent_of(file, name, info, data.size()));
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <lockstep/array.h>
+#include <lockstep/export.h>
 
 namespace lockstep::checkpoint {
 
@@ -22,12 +23,12 @@ enum class Unnamed : std::uint8_t {
 std::vector<std::byte> safetensors_header(const std::map<std::string, ArrayType>& arrays,
                                           Unnamed unnamed = Unnamed::refused);
 /// A file's bytes as the safetensors format lays out these arrays (by name): length of the header, JSON header, data.
-std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays,
-                                         Unnamed unnamed = Unnamed::refused);
+LOCKSTEP_API std::vector<std::byte> write_safetensors(const std::map<std::string, Array>& arrays,
+                                                      Unnamed unnamed = Unnamed::refused);
 /// Reads such bytes. Every length and offset is checked against the bytes there are before it is used; names are unique,
 /// tensors cover the data without hole or overlap. `in_parts`: what the metadata say is put together again. Throws
 /// CheckpointError naming `file`, tensor and numbers.
-std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, const std::string& file,
-                                              Unnamed unnamed = Unnamed::refused);
+LOCKSTEP_API std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, const std::string& file,
+                                                           Unnamed unnamed = Unnamed::refused);
 
 }  // namespace lockstep::checkpoint

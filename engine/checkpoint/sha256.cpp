@@ -9,17 +9,19 @@
 namespace lockstep::checkpoint {
 namespace {
 
-void check(bool ok) {
+void check_hashed(bool ok) {
   if (!ok) throw CheckpointError("[sha256] the cryptography library refused SHA-256; its installation is damaged");
 }
 
 }  // namespace
 
 Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-  check(context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+  check_hashed(context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
 }
 
-void Sha256::add(const void* bytes, std::size_t count) { check(EVP_DigestUpdate(context_.get(), bytes, count) == 1); }
+void Sha256::add(const void* bytes, std::size_t count) {
+  check_hashed(EVP_DigestUpdate(context_.get(), bytes, count) == 1);
+}
 
 void Sha256::add_terminated(std::string_view text) {
   add(text);
@@ -35,7 +37,7 @@ void Sha256::add(std::uint64_t value) {
 std::string Sha256::hex() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned length = 0;
-  check(EVP_DigestFinal_ex(context_.get(), digest.data(), &length) == 1);
+  check_hashed(EVP_DigestFinal_ex(context_.get(), digest.data(), &length) == 1);
   constexpr std::string_view digits = "0123456789abcdef";
   std::string text;
   for (unsigned i = 0; i < length; ++i) {

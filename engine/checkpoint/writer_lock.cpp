@@ -29,7 +29,7 @@ std::string owner_text() {
 }
 
 /// What stands in the file, which takes no memory.
-std::array<char, 512> text_of(int descriptor) {
+std::array<char, 512> owner_text(int descriptor) {
   std::array<char, 512> text{};
   if (pread(descriptor, text.data(), text.size() - 1, 0) <= 0) return {"another process"};
   return text;
@@ -50,7 +50,7 @@ int locked(const std::filesystem::path& path) {
     if (descriptor < 0) refuse(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
-      const auto owner = text_of(descriptor);
+      const auto owner = owner_text(descriptor);
       close(descriptor);
       if (error != EWOULDBLOCK) refuse(path, fmt::format("cannot be locked: {}", std::strerror(error)));
       refuse(path, std::string(owner.data()) + " writes this folder; wait for its end, or name another folder");

@@ -7,11 +7,14 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/error.h>
 #include <lockstep/models.h>
+#include <lockstep/optim_contrib/optimizers.h>
 #include <lockstep/optimizers.h>
 #include <lockstep/schedules.h>
+#include <lockstep/vision/models.h>
 
 #include "engine/cli/entries.h"
 #include "engine/cli/named_options.h"
@@ -158,11 +161,30 @@ constexpr OptimizerEntry optimizer_entries[] = {
      }},
 };
 
+/// A model of the core or a classifier of the component vision.
+Model<Array, Array> find_model(const std::string& name, std::int64_t classes, models::OptionsByName& options) {
+  const auto is_in = [&](const auto& names) { return std::ranges::find(names, name) != names.end(); };
+  if (is_in(models::names())) return models::find(name, classes, options);
+  if (is_in(models::image_classifier_names())) return models::find_image_classifier(name, classes, options);
+  throw ValueError(fmt::format("[models] no model '{}'; known are {}", name, fmt::join(model_names(), ", ")));
+}
+
 }  // namespace
+
+const std::vector<std::string_view>& model_names() {
+  static const std::vector<std::string_view> list = [] {
+    std::vector<std::string_view> all = models::names();
+    const std::vector<std::string_view>& classifiers = models::image_classifier_names();
+    all.insert(all.end(), classifiers.begin(), classifiers.end());
+    std::ranges::sort(all);
+    return all;
+  }();
+  return list;
+}
 
 Model<Array, Array> chosen_model(const std::string& name, std::int64_t classes, const GivenOptions& given) {
   NamedOptions options("model", given);
-  Model<Array, Array> model = models::find(name, classes, options);
+  Model<Array, Array> model = find_model(name, classes, options);
   options.check_all_taken("the model '" + name + "'");
   return model;
 }

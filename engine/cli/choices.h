@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <lockstep/model.h>
@@ -12,6 +13,8 @@ namespace lockstep::cli {
 
 using GivenOptions = std::map<std::string, std::string>;
 
+/// Names of the models of the core and of the component vision, sorted.
+const std::vector<std::string_view>& model_names();
 /// A model by name, with its own options "model.<name>". Throws ValueError listing the names, or the options it has.
 Model<Array, Array> chosen_model(const std::string& name, std::int64_t classes, const GivenOptions& given);
 

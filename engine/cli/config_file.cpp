@@ -21,6 +21,7 @@ constexpr void take_for_granted(bool holds) {
 
 // Some texts break what toml++ takes for granted: a header whose name stands on the next line does. Without NDEBUG it asks
 // by this macro, with it the compiler may assume the contrary.
+#pragma push_macro("NDEBUG")
 #undef NDEBUG
 #define TOML_ASSERT(expr) ::lockstep::cli::take_for_granted(static_cast<bool>(expr))
 
@@ -35,6 +36,7 @@ TOML_IMPL_NAMESPACE_START {
 }
 TOML_IMPL_NAMESPACE_END;
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 namespace lockstep::cli {
 namespace {
@@ -43,7 +45,7 @@ namespace {
   throw ValueError(fmt::format("--config {}: line {}: {}", path, where.begin.line, what));
 }
 
-std::string text_of(const toml::node& value, const std::string& path, const std::string& name) {
+std::string text_of_node(const toml::node& value, const std::string& path, const std::string& name) {
   if (const auto* text = value.as_string()) return text->get();
   if (const auto* whole = value.as_integer()) return std::to_string(whole->get());
   if (const auto* number = value.as_floating_point()) return fmt::format("{}", number->get());
@@ -55,15 +57,15 @@ std::string text_of(const toml::node& value, const std::string& path, const std:
                           : fmt::format("{} is no text, number, true or false, nor an array of such", name));
 }
 
-ConfigEntry entry_of(const std::string& table, const std::string& name, const toml::node& value,
-                     const std::string& path) {
+ConfigEntry config_entry_of(const std::string& table, const std::string& name, const toml::node& value,
+                            const std::string& path) {
   const std::string whole = table.empty() ? name : table + "." + name;
   ConfigEntry entry{table, name, {}, value.is_boolean()};
   if (const toml::array* all = value.as_array()) {
     if (all->empty()) refuse(path, value.source(), whole + " is an empty array; leave it out");
-    for (const toml::node& element : *all) entry.values.push_back(text_of(element, path, whole));
+    for (const toml::node& element : *all) entry.values.push_back(text_of_node(element, path, whole));
   } else {
-    entry.values.push_back(text_of(value, path, whole));
+    entry.values.push_back(text_of_node(value, path, whole));
   }
   return entry;
 }
@@ -89,10 +91,10 @@ std::vector<ConfigEntry> read_config(std::istream& config, const std::string& pa
     const std::string name(key.str());
     if (const toml::table* table = value.as_table()) {
       for (const auto& [inner, element] : *table) {
-        entries.push_back(entry_of(name, std::string(inner.str()), element, path));
+        entries.push_back(config_entry_of(name, std::string(inner.str()), element, path));
       }
     } else {
-      entries.push_back(entry_of("", name, value, path));
+      entries.push_back(config_entry_of("", name, value, path));
     }
   }
   return entries;

@@ -15,10 +15,6 @@
 #include "engine/cli/given_paths.h"
 #include "engine/cli/named_options.h"
 
-#ifndef LOCKSTEP_FASHION_MNIST_DIR
-#define LOCKSTEP_FASHION_MNIST_DIR "/usr/share/datasets/fashion-mnist"
-#endif
-
 namespace lockstep::cli {
 namespace {
 

@@ -6,10 +6,10 @@
 
 #include <lockstep/backend/backend.h>
 #include <lockstep/backend/communicator.h>
-#include <lockstep/models.h>
 #include <lockstep/processes.h>
 #include <lockstep/version.h>
 
+#include "engine/cli/choices.h"
 #include "engine/cli/commands.h"
 
 namespace lockstep::cli {
@@ -22,7 +22,7 @@ int info() {
     communicators += (communicators.empty() ? "" : ", ") + name;
   fmt::print("{:<24} {}\n", "communicators", communicators);
   std::string models;
-  for (const std::string_view name : models::names()) models += (models.empty() ? "" : ", ") + std::string(name);
+  for (const std::string_view name : model_names()) models += (models.empty() ? "" : ", ") + std::string(name);
   fmt::print("{:<24} {}\n", "models", models);
   return success;
 }

@@ -9,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include <lockstep/error.h>
-#include <lockstep/models.h>
 
 #include "engine/cli/argument_checks.h"
 #include "engine/cli/choices.h"
@@ -23,7 +22,7 @@ namespace {
 void add_what(CLI::App* train, TrainOptions& of) {
   TrainArguments& a = of.arguments;
   const CLI::Validator positive = whole_number(1);
-  train->add_option("--model", a.model, fmt::format("{}", fmt::join(models::names(), ", ")))->capture_default_str();
+  train->add_option("--model", a.model, fmt::format("{}", fmt::join(model_names(), ", ")))->capture_default_str();
   train->add_option("--data", a.data, fmt::format("{}", fmt::join(data_names(), ", ")))->capture_default_str();
   train->add_option("--data-dir", a.data_dir, "Folder of the data set's files; synthetic has none");
   train->add_option("--devices", a.devices, "Devices (worker threads) of this process")->check(whole_number(1, 4096));

@@ -15,7 +15,7 @@ std::string bar(std::int64_t done, std::int64_t all) {
   return std::string(filled, '#') + std::string(bar_width - filled, '.');
 }
 
-double value_of(const std::map<std::string, double>& values, const std::string& name) {
+double value_or_zero(const std::map<std::string, double>& values, const std::string& name) {
   const auto found = values.find(name);
   return found == values.end() ? 0.0 : found->second;
 }
@@ -41,10 +41,10 @@ void Reporter::on_check(const std::vector<std::string>& findings) {
 }
 
 void Reporter::on_step(const StepReport& report, const Tree&, Requests&) {
-  const std::string text =
-      fmt::format("epoch {} step {}/{} loss {:.4f} accuracy {:.4f} grad_norm {:.3f} images/s {:.0f}", report.epoch + 1,
-                  report.step, options_.steps, value_of(report.logs, "loss"), value_of(report.logs, "accuracy"),
-                  value_of(report.logs, "grad_norm"), logged_.rate_until(report));
+  const std::string text = fmt::format(
+      "epoch {} step {}/{} loss {:.4f} accuracy {:.4f} grad_norm {:.3f} images/s {:.0f}", report.epoch + 1, report.step,
+      options_.steps, value_or_zero(report.logs, "loss"), value_or_zero(report.logs, "accuracy"),
+      value_or_zero(report.logs, "grad_norm"), logged_.rate_until(report));
   logged_ = {report.seconds, report.rows};
   if (options_.terminal) {
     fmt::print("\r[{}] {}", bar(report.step, options_.steps), text);
@@ -58,7 +58,7 @@ void Reporter::on_epoch(const StepReport& report, const Tree&, Requests&) {
   epochs_.push_back({report.epoch + 1, report.step, report.logs, epoch_began_.rate_until(report)});
   epoch_began_ = {report.seconds, report.rows};
   fmt::print("{}epoch {} validation loss {:.4f} validation accuracy {:.4f}\n", options_.terminal ? "\n" : "",
-             report.epoch + 1, value_of(report.logs, "val_loss"), value_of(report.logs, "val_accuracy"));
+             report.epoch + 1, value_or_zero(report.logs, "val_loss"), value_or_zero(report.logs, "val_accuracy"));
 }
 
 void Reporter::on_end(const StepReport& report, const Tree&, Requests&) { print_table(report.seconds); }
@@ -68,8 +68,8 @@ void Reporter::print_table(double seconds) const {
              "val accuracy", "images/s");
   for (const Epoch& e : epochs_) {
     fmt::print("{:>6} {:>8} {:>10.4f} {:>10.4f} {:>12.4f} {:>12.4f} {:>10.0f}\n", e.epoch, e.step,
-               value_of(e.values, "loss"), value_of(e.values, "accuracy"), value_of(e.values, "val_loss"),
-               value_of(e.values, "val_accuracy"), e.images_per_second);
+               value_or_zero(e.values, "loss"), value_or_zero(e.values, "accuracy"),
+               value_or_zero(e.values, "val_loss"), value_or_zero(e.values, "val_accuracy"), e.images_per_second);
   }
   fmt::print("training time {:.1f} s\n", seconds);
 }

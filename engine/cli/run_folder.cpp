@@ -21,14 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path manifest_of(const fs::path& run) { return run / "manifest.json"; }
-
-fs::path config_of(const fs::path& run) { return run / "config.toml"; }
+fs::path manifest_file_of(const fs::path& run) { return run / "manifest.json"; }
 
 /// Where a text waits until it takes its file's place: a killed run leaves none that is half written.
 fs::path beside(const fs::path& file) { return file.parent_path() / ("." + file.filename().string() + ".anew"); }
 
-std::string text_of(const Manifest& manifest) {
+std::string manifest_text(const Manifest& manifest) {
   json::Value entries = json::Value::object();
   for (const auto& [name, value] : manifest) entries[name] = value;
   return entries.to_string(2) + '\n';
@@ -85,7 +83,7 @@ bool is_new(const fs::path& run) {
 }  // namespace
 
 std::optional<Manifest> written_manifest(const fs::path& run) {
-  const std::optional<json::Value> read = json::parse_file(manifest_of(run));
+  const std::optional<json::Value> read = json::parse_file(manifest_file_of(run));
   if (!read || read->entries() == nullptr) return std::nullopt;
   Manifest manifest;
   for (const auto& [key, value] : *read->entries()) {
@@ -128,7 +126,7 @@ bool write_text(const fs::path& path, const std::string& text) {
 
 void RunFolder::write(const Manifest& manifest, const std::string& config) const {
   std::vector<std::pair<fs::path, std::string>> texts = {{config_of(path_), config},
-                                                         {manifest_of(path_), text_of(manifest)}};
+                                                         {manifest_file_of(path_), manifest_text(manifest)}};
   if (!changes_.empty()) texts.emplace_back(changes_file(path_), changes_);
   replace_texts(texts);
   std::error_code ignored;
@@ -178,7 +176,7 @@ RunFolder RunFolder::resume(const fs::path& path, const Manifest& manifest, cons
     for (const char* entry : {"classes", "row_shape"}) {
       if (!begun->contains(entry)) now.erase(entry);
     }
-    check_resumes(*begun, now, accepted, (latest ? checkpoints.folder_of(*latest) : manifest_of(path)).string(),
+    check_resumes(*begun, now, accepted, (latest ? checkpoints.folder_of(*latest) : manifest_file_of(path)).string(),
                   "--accept-change");
     if (latest) {
       const std::vector<AcceptedChange> changes = changes_from(path, *latest, *begun, now);

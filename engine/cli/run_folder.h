@@ -22,6 +22,8 @@ struct DifferentEntry {
 /// In the order of their names.
 std::vector<DifferentEntry> different_entries(const Manifest& left, const Manifest& right);
 
+/// Where it stands what a run was asked for.
+inline std::filesystem::path config_of(const std::filesystem::path& run) { return run / "config.toml"; }
 /// What stands in a manifest.json; nothing where there is none or it is damaged.
 std::optional<Manifest> written_manifest(const std::filesystem::path& run);
 /// The fingerprint in a result.json; nothing where there is none: the run has not come to its end.

@@ -47,7 +47,7 @@ std::string config_file(const std::string& path) {
 }
 
 /// The value of "--name value" and "--name=value".
-std::optional<std::string> value_of(const std::vector<std::string>& arguments, const std::string& name) {
+std::optional<std::string> value_given(const std::vector<std::string>& arguments, const std::string& name) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == name) {
       if (i + 1 == arguments.size()) throw ValueError(name + " given without a value; write " + name + " FILE");
@@ -82,7 +82,7 @@ std::set<std::string> replaced_things(const std::vector<ConfigEntry>& entries,
   for (const ConfigEntry& entry : entries) {
     const std::string& thing = entry.table.empty() ? entry.name : entry.table;
     if (!is_owner(thing) || (!entry.table.empty() && entry.name != "name")) continue;
-    const std::optional<std::string> named = value_of(arguments, "--" + thing);
+    const std::optional<std::string> named = value_given(arguments, "--" + thing);
     if (named && entry.values != std::vector{*named}) things.insert(thing);
   }
   return things;
@@ -98,8 +98,8 @@ bool is_given_otherwise(const std::string& name, const std::set<std::string>& gi
 }
 
 /// What the entry stands for on the command line; nothing where the command line says it itself.
-std::vector<std::string> arguments_of(const ConfigEntry& entry, const std::string& path,
-                                      const std::set<std::string>& given) {
+std::vector<std::string> arguments_of_entry(const ConfigEntry& entry, const std::string& path,
+                                            const std::set<std::string>& given) {
   const bool names_owner = !entry.table.empty() && entry.name == "name";
   if (!entry.table.empty() && !names_owner) {
     const std::string name = entry.table + "." + entry.name;
@@ -148,7 +148,7 @@ std::vector<std::string> config_arguments(std::istream& config, const std::strin
     if (replaced.contains(entry.table)) continue;
     // The folder is one of the file's data set.
     if (entry.table.empty() && entry.name == "data-dir" && replaced.contains("data")) continue;
-    const std::vector<std::string> more = arguments_of(entry, path, given);
+    const std::vector<std::string> more = arguments_of_entry(entry, path, given);
     result.insert(result.end(), more.begin(), more.end());
   }
   return result;
@@ -162,7 +162,7 @@ std::vector<std::string> with_config(const std::vector<std::string>& arguments) 
           fmt::format("{} has nothing behind the equals sign; write a value there, or leave it out", argument));
     }
   }
-  const std::optional<std::string> path = value_of(arguments, "--config");
+  const std::optional<std::string> path = value_given(arguments, "--config");
   if (!path) return arguments;
   std::istringstream config(config_file(*path));
   std::vector<std::string> result = arguments;

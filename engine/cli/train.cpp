@@ -66,7 +66,7 @@ ProcessEntries contents_of(const Dataset& set, const std::string& name) {
 }
 
 /// Sees that all processes have read the same data.
-void compare(const DataSets& sets) {
+void expect_same_data(const DataSets& sets) {
   if (world()->size() == 1) return;
   ProcessEntries entries = contents_of(sets.train, "training");
   const ProcessEntries more = contents_of(sets.test, "validation");
@@ -155,7 +155,7 @@ int train(const TrainArguments& a, const std::function<void(const Dataset&)>& ch
   meet_others(a);
   if (!a.data_dir.empty()) check_is_utf8(std::filesystem::absolute(a.data_dir), "--data-dir");
   DataSets sets = load(a);
-  compare(sets);
+  expect_same_data(sets);
   if (check) check(sets.train);
   const Model<Array, Array> model = model_of(a, sets.train);
   DataParallelOptions options = parallel_options(a);

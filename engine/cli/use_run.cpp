@@ -21,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path config_of(const fs::path& run) { return run / "config.toml"; }
-
 /// Throws ValueError where the folder does not say what the run was asked for.
 void check_is_run(const fs::path& run) {
   std::error_code error;
@@ -54,7 +52,7 @@ void check_agrees(const fs::path& run, const TrainArguments& arguments) {
 }
 
 /// What a run was asked for. Throws as check_is_run and check_agrees.
-TrainArguments arguments_of(const fs::path& run, const fs::path& data_dir) {
+TrainArguments arguments_of_run(const fs::path& run, const fs::path& data_dir) {
   check_is_run(run);
   TrainArguments arguments = parse_train({"--config", config_of(run).string(), "--run", run.string()});
   check_agrees(run, arguments);
@@ -88,7 +86,7 @@ struct Used {
 };
 
 Used use(const UseArguments& a) {
-  TrainArguments arguments = arguments_of(a.run, a.data_dir);
+  TrainArguments arguments = arguments_of_run(a.run, a.data_dir);
   DataSets sets = load(arguments);
   check_fits(a.run, arguments, sets.train);
   Model<Array, Array> model = model_of(arguments, sets.train);
@@ -198,7 +196,7 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
   const RunRecord recorded = read_run(run);
   const bool speaks = world()->rank() == 0;
   const int differing = speaks ? print_other_entries(recorded) : 0;
-  TrainArguments arguments = arguments_of(run, data_dir);
+  TrainArguments arguments = arguments_of_run(run, data_dir);
   const fs::path anew = fs::temp_directory_path() / fmt::format("lockstep-verify-{}", getpid());
   arguments.run = world()->all_gather_text(anew.string()).front();  // the same in all processes
   arguments.check = false;                                          // of the step's meaning, which changes no bits

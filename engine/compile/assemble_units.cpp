@@ -56,7 +56,7 @@ void copy_blocks(const Program& program, const Item& item, UnitProgram& to, cons
 }
 
 /// Puts the local shards' blocks one behind the other.
-void stack(const Program& program, const Item& item, UnitProgram& to) {
+void stack_blocks(const Program& program, const Item& item, UnitProgram& to) {
   std::vector<int> shards;
   for (int s = 0; s < program.meshes[item.mesh].local_shards; ++s) shards.push_back(s);
   const Strides strides = contiguous_strides(program.type(item.inputs[0]).shape);
@@ -104,7 +104,7 @@ Ref one_behind_the_other(const Program& program, int mesh, Ref value, const Arra
 
 void add_assemble_units(const Program& program, const Item& item, UnitProgram& to) {
   if (write_through(program, item, to)) return;
-  if (item.stacked >= 0) return stack(program, item, to);
+  if (item.stacked >= 0) return stack_blocks(program, item, to);
   if (item.of_part) return assemble_part(program, item, to);
   add_assemble_whole_units(program, item, to);
 }

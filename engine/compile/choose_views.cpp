@@ -13,8 +13,6 @@
 namespace lockstep::compile {
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 /// What all readers of a value accept.
 struct Accepted {
   bool strided = true;  ///< Any strides.

@@ -11,8 +11,6 @@
 namespace lockstep::compile {
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 class LoopWriter {
  public:
   explicit LoopWriter(const ir::Function& body) : body_(body), shape_(body.type(body.outputs().at(0)).shape) {

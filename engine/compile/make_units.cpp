@@ -17,8 +17,6 @@
 namespace lockstep::compile {
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 /// Of the same elements in another shape: contiguous, or one repeated.
 Strides strides_in_place(const StoredValue& from, const Shape& shape) {
   if (from.type.shape == shape) return from.strides;

@@ -29,6 +29,7 @@ using namespace executable;  // what a program becomes
 
 inline constexpr std::int64_t tile_elements = 16384;
 
+using Dims = std::vector<std::int64_t>;
 using Strides = std::array<std::int64_t, Shape::max_rank>;
 Strides contiguous_strides(const Shape& shape);
 

@@ -20,12 +20,12 @@ struct Entry {
 };
 
 /// Where a thread is: the program's code calls into the library, and hands nothing down that says from where.
-struct Place {
+struct ThreadPlace {
   SourceLocation call = {};
   const char* user_file = nullptr;                 ///< The last file name that was found to be of the program's.
   std::array<const char*, 16> library_files = {};  ///< Such of the library's, each at the place of its address.
 };
-constinit thread_local Place here;
+constinit thread_local ThreadPlace here;
 
 std::vector<Entry>& open_layers() {
   thread_local std::vector<Entry> layers;

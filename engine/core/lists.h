@@ -23,6 +23,12 @@ constexpr std::size_t place_in(const List& list, const T& value) {
   return static_cast<std::size_t>(std::ranges::find(list, value) - std::ranges::begin(list));
 }
 
+/// Whether an element equals `value`.
+template <class List, class T>
+constexpr bool contains(const List& list, const T& value) {
+  return std::ranges::find(list, value) != std::ranges::end(list);
+}
+
 /// A list of that many equal elements, dimensions if nothing else is said.
 template <class T = std::int64_t>
 std::vector<T> repeated(std::integral auto count, std::type_identity_t<T> value = {}) {

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include <lockstep/export.h>
+
 namespace lockstep {
 
 /// Whether printed programs show a string without quotes: a letter or '_', then letters, digits and '_'.
@@ -14,7 +16,7 @@ std::string quoted(std::string_view text);
 /// As JSON writes it (RFC 8259, section 7).
 std::string json_quoted(std::string_view text);
 /// Behind "a", or "an" where it begins with a vowel: of names, which are read as they are spelt.
-std::string with_article(std::string_view name);
+LOCKSTEP_API std::string with_article(std::string_view name);
 /// As it is where it is a bare word, else quoted.
 std::string quoted_unless_bare(std::string_view text);
 

@@ -30,6 +30,11 @@ std::vector<T> memory_of(std::size_t row_elements, std::int64_t size) {
 
 }  // namespace
 
+void refuse_row(std::string_view who, std::int64_t i, std::int64_t rows) {
+  throw DataError("[" + std::string(who) + "] row " + std::to_string(i) + " of a source of " + std::to_string(rows) +
+                  " rows; give rows from 0 on, below that");
+}
+
 void refuse_rows(std::size_t row_bytes, std::int64_t size) {
   throw DataError("[loader] a batch of " + std::to_string(size) + " rows of " + std::to_string(row_bytes) +
                   " bytes does not fit the memory; take a smaller batch");

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <lockstep/batches.h>
@@ -39,6 +40,13 @@ std::int64_t batches_of(const LoaderOptions& options, std::int64_t rows);
 /// Where a loader that is sent to a position begins: the next epoch where drop_last drops all that is left of this one, as
 /// may be behind batches of another size. Throws DataError for a position beyond the rows; `what` says of what.
 Position begin_at(const LoaderOptions& options, Position position, std::int64_t rows, const std::string& what);
+
+/// Throws DataError: a source of so many rows has no row `i`.
+[[noreturn]] void refuse_row(std::string_view who, std::int64_t i, std::int64_t rows);
+/// Throws so unless it has.
+inline void check_row(std::string_view who, std::int64_t i, std::int64_t rows) {
+  if (i < 0 || i >= rows) refuse_row(who, i, rows);
+}
 
 /// Throws DataError: there is no memory for `size` rows of so many bytes.
 [[noreturn]] void refuse_rows(std::size_t row_bytes, std::int64_t size);

@@ -9,8 +9,6 @@
 
 namespace lockstep::data {
 
-using lockstep::detail::held;
-
 Batch gather_batch(const Dataset& dataset, const std::vector<std::int64_t>& rows, std::int64_t size) {
   check_dataset(dataset, "gather_batch");
   if (rows.empty() || static_cast<std::int64_t>(rows.size()) > size) {
@@ -35,16 +33,18 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
   check_gives_batches(options_, dataset_->rows());
 }
 
-std::int64_t Loader::batches_per_epoch() const { return batches_of(options_, held(dataset_, "[loader]").rows()); }
+std::int64_t Loader::batches_per_epoch() const {
+  return batches_of(options_, lockstep::detail::held(dataset_, "[loader]").rows());
+}
 
 Batch Loader::next() {
-  const BatchRows batch = batch_rows(options_, position_, held(dataset_, "[loader]").rows());
+  const BatchRows batch = batch_rows(options_, position_, lockstep::detail::held(dataset_, "[loader]").rows());
   position_ = batch.next;
   return gather_batch(*dataset_, batch.rows, options_.batch);
 }
 
 void Loader::seek(Position position) {
-  position_ = begin_at(options_, position, held(dataset_, "[loader]").rows(), "data set");
+  position_ = begin_at(options_, position, lockstep::detail::held(dataset_, "[loader]").rows(), "data set");
 }
 
 }  // namespace lockstep::data

@@ -13,7 +13,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr int rounds = 6;
-constexpr std::uint32_t domain = 0x9E37'79B9;
+constexpr std::uint32_t permutation_domain = 0x9E37'79B9;
 
 /// A network over a power of two, on two halves.
 struct Feistel {
@@ -24,7 +24,7 @@ struct Feistel {
 /// Over at least n values.
 Feistel network_of(std::uint64_t seed, std::uint64_t epoch, std::int64_t n) {
   const int bits = std::bit_width(static_cast<std::uint64_t>(n - 1));
-  return {epoch_key(seed, epoch, domain), bits < 2 ? 1 : (bits + 1) / 2};
+  return {epoch_key(seed, epoch, permutation_domain), bits < 2 ? 1 : (bits + 1) / 2};
 }
 
 constexpr std::size_t lanes = 32;  ///< Values that are enciphered together.

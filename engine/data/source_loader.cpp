@@ -22,8 +22,6 @@
 
 namespace lockstep::data {
 
-using lockstep::detail::held;
-
 /// Batches in order. Threads take the next position that nobody has taken; a batch waits in the queue until it is its
 /// turn.
 class SourceLoader::Batches {
@@ -286,9 +284,11 @@ SourceLoader::~SourceLoader() {
   if (batches_ != nullptr && batches_->is_elsewhere()) static_cast<void>(batches_.release());
 }
 
-std::int64_t SourceLoader::batches_per_epoch() const { return held(batches_, "[loader]").batches_per_epoch(); }
-Position SourceLoader::position() const { return held(batches_, "[loader]").position(); }
-void SourceLoader::seek(Position position) { held(batches_, "[loader]").seek(position); }
-Tree SourceLoader::next_tree() { return held(batches_, "[loader]").next(); }
+std::int64_t SourceLoader::batches_per_epoch() const {
+  return lockstep::detail::held(batches_, "[loader]").batches_per_epoch();
+}
+Position SourceLoader::position() const { return lockstep::detail::held(batches_, "[loader]").position(); }
+void SourceLoader::seek(Position position) { lockstep::detail::held(batches_, "[loader]").seek(position); }
+Tree SourceLoader::next_tree() { return lockstep::detail::held(batches_, "[loader]").next(); }
 
 }  // namespace lockstep::data

@@ -16,7 +16,7 @@ namespace {
 
 using ir::PerShard;
 
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+std::size_t unsigned_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 class Exchanger {
  public:
@@ -40,9 +40,10 @@ class Exchanger {
       varying = varying.without({axis->name});
       values = shards_.share<BufferPtr>(varying, [&](std::int64_t shard) {
         PerShard members;
-        for (const std::int64_t member : shards_.group(shard, axis->name)) members.push_back(values[index(member)]);
+        for (const std::int64_t member : shards_.group(shard, axis->name))
+          members.push_back(values[unsigned_index(member)]);
         return fold_tree<BufferPtr>(
-            0, std::ssize(members), [&](std::int64_t i, TreeNode) { return members[index(i)]; }, combine);
+            0, std::ssize(members), [&](std::int64_t i, TreeNode) { return members[unsigned_index(i)]; }, combine);
       });
     }
     return values;
@@ -53,7 +54,7 @@ class Exchanger {
     const BoundKernel kernel(backend_, exchange_.convert().name, Attrs{{"dtype", to}},
                              {ArrayType{from, type_.shape, {}}}, {ArrayType{to, type_.shape, {}}});
     return shards_.share<BufferPtr>(
-        varying, [&](std::int64_t shard) { return kernel.run(std::span(&values[index(shard)], 1)).front(); });
+        varying, [&](std::int64_t shard) { return kernel.run(std::span(&values[unsigned_index(shard)], 1)).front(); });
   }
 
   PerShard reduce(const AxisSet& axes, const PerShard& operands) {
@@ -71,7 +72,7 @@ class Exchanger {
       BufferPtr result = allocate(backend_, call_.output);
       for (const std::int64_t member : shards_.group(shard, axis)) {
         place_block(block(call_.output.shape, type_.shape, dim, shards_.coordinate(member, axis)),
-                    operands[index(member)]->data(), result->data());
+                    operands[unsigned_index(member)]->data(), result->data());
       }
       return result;
     });
@@ -81,7 +82,7 @@ class Exchanger {
     return shards_.share<BufferPtr>(call_.output.varying, [&](std::int64_t shard) {
       BufferPtr result = allocate(backend_, call_.output);
       cut_block(block(type_.shape, call_.output.shape, dim, shards_.coordinate(shard, axis)),
-                sums[index(shard)]->data(), result->data());
+                sums[unsigned_index(shard)]->data(), result->data());
       return result;
     });
   }
@@ -95,8 +96,8 @@ class Exchanger {
       BufferPtr result = allocate(backend_, call_.output);
       const BufferPtr piece = allocate(backend_, {type_.dtype, part, {}});
       for (const std::int64_t member : shards_.group(shard, axis)) {
-        cut_block(block(type_.shape, part, split, shards_.coordinate(shard, axis)), operands[index(member)]->data(),
-                  piece->data());
+        cut_block(block(type_.shape, part, split, shards_.coordinate(shard, axis)),
+                  operands[unsigned_index(member)]->data(), piece->data());
         place_block(block(call_.output.shape, part, concat, shards_.coordinate(member, axis)), piece->data(),
                     result->data());
       }
@@ -109,9 +110,9 @@ class Exchanger {
     return shards_.share<BufferPtr>(call_.output.varying, [&](std::int64_t shard) {
       const std::int64_t receiver = shards_.coordinate(shard, axis);
       const auto pair = std::ranges::find_if(pairs, [&](const auto& p) { return p.at(1) == receiver; });
-      if (pair != pairs.end()) return operands[index(shards_.group(shard, axis)[index(pair->at(0))])];
+      if (pair != pairs.end()) return operands[unsigned_index(shards_.group(shard, axis)[unsigned_index(pair->at(0))])];
       BufferPtr zeros = allocate(backend_, call_.output);
-      std::memset(zeros->data(), 0, index(call_.output.nbytes()));
+      std::memset(zeros->data(), 0, unsigned_index(call_.output.nbytes()));
       return zeros;
     });
   }
@@ -127,7 +128,7 @@ class Exchanger {
 
  private:
   Block block(const Shape& whole, const Shape& part, int dim, std::int64_t number) const {
-    Shape offset(std::vector<std::int64_t>(index(whole.rank())));
+    Shape offset(std::vector<std::int64_t>(unsigned_index(whole.rank())));
     return {whole, part, offset.with(dim, number * part[dim]), size_of(type_.dtype)};
   }
 

@@ -6,7 +6,7 @@
 
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
-#include <lockstep/exported_function.h>
+#include <lockstep/exchange/exported_function.h>
 #include <lockstep/indexing.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/moved_from.h>
@@ -24,8 +24,6 @@
 
 namespace lockstep::exchange {
 namespace {
-
-using json::Value;
 
 constexpr std::string_view format = "lockstep.function";
 constexpr std::int64_t format_version = 1;
@@ -77,7 +75,7 @@ std::vector<ArrayType> ExportedFunction::input_types() const {
 namespace {
 
 /// The structure over the numbers from `first` on, which it moves.
-Tree numbered(const std::string& form, const std::string& file, std::int32_t& first) {
+Tree numbered_tree(const std::string& form, const std::string& file, std::int32_t& first) {
   std::vector<Array> numbers;
   for (std::size_t left = leaves_of_form(form, file); left > 0; --left) numbers.push_back(array(first++));
   return tree_of_form(form, std::move(numbers), file);
@@ -89,14 +87,14 @@ std::vector<Tree> ExportedFunction::argument_structures() const {
   const Impl& impl = lockstep::detail::held(impl_, "function");
   std::vector<Tree> structures;
   std::int32_t next = 0;
-  for (const std::string& form : impl.arguments) structures.push_back(numbered(form, impl.file, next));
+  for (const std::string& form : impl.arguments) structures.push_back(numbered_tree(form, impl.file, next));
   return structures;
 }
 
 Tree ExportedFunction::result_structure() const {
   const Impl& impl = lockstep::detail::held(impl_, "function");
   std::int32_t next = 0;
-  return numbered(impl.result, impl.file, next);
+  return numbered_tree(impl.result, impl.file, next);
 }
 
 Tree ExportedFunction::call(const std::vector<Tree>& arguments) const {
@@ -132,11 +130,11 @@ void detail::export_function(const std::filesystem::path& file, const TreeFuncti
   for (const Array& constant : lockstep::detail::captured_arrays(program)) {
     constants.emplace(constant_name(constants.size()), as_stored(constant));
   }
-  Value manifest;
+  json::Value manifest;
   manifest["format"] = format;
   manifest["version"] = format_version;
   manifest["lockstep"] = version();
-  Value& arguments = manifest["arguments"] = Value::list();
+  json::Value& arguments = manifest["arguments"] = json::Value::list();
   for (const Tree& example : examples) arguments.push_back(tree_form(example));
   manifest["result"] = result;
   manifest["constants"] = constants.size();
@@ -169,31 +167,31 @@ class FunctionFile {
 
   /// What manifest.json says, and the program.
   ExportedFunction::Impl without_constants() const {
-    const std::optional<Value> read = json::parse(entry_text(manifest_name)).value;
-    const Value none;
-    const Value& manifest = read ? *read : none;
+    const std::optional<json::Value> read = json::parse(entry_text(manifest_name)).value;
+    const json::Value none;
+    const json::Value& manifest = read ? *read : none;
     const auto text_of = [&](const char* name) {
-      const Value* found = manifest.find(name);
+      const json::Value* found = manifest.find(name);
       return found == nullptr ? nullptr : found->text();
     };
     if (text_of("format") == nullptr || *text_of("format") != format) {
       fail("manifest.json is not of the format 'lockstep.function'; expected what export_function writes");
     }
     check_version(manifest.find("version"));
-    const Value* arguments = manifest.find("arguments");
+    const json::Value* arguments = manifest.find("arguments");
     const std::string *result = text_of("result"), *written_by = text_of("lockstep");
-    const auto is_text = [](const Value& argument) { return argument.text() != nullptr; };
+    const auto is_text = [](const json::Value& argument) { return argument.text() != nullptr; };
     if (arguments == nullptr || arguments->items() == nullptr || !std::ranges::all_of(*arguments->items(), is_text) ||
         result == nullptr || written_by == nullptr) {
       fail("manifest.json has no arguments, result and lockstep; the file is damaged");
     }
     ExportedFunction::Impl impl{parse_function(entry_text(program_name)), {}, {}, *result, *written_by, name()};
-    for (const Value& argument : *arguments->items()) impl.arguments.push_back(*argument.text());
+    for (const json::Value& argument : *arguments->items()) impl.arguments.push_back(*argument.text());
     return impl;
   }
 
  private:
-  void check_version(const Value* version) const {
+  void check_version(const json::Value* version) const {
     const std::optional<std::int64_t> number = version == nullptr ? std::nullopt : version->integer();
     if (number && *number >= 1 && *number <= format_version) return;
     const bool is_number = version != nullptr && version->number();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <lockstep/error.h>
-#include <lockstep/key_map.h>
+#include <lockstep/exchange/key_map.h>
 #include <lockstep/ops.h>
 
 #include "engine/exchange/nearest_name.h"
@@ -149,9 +149,9 @@ bool are_alike(const Shape& a, const Shape& b) {
 bool converts(DType from, DType to) { return from == to || (is_float(from) && is_float(to)); }
 
 /// Fills variables, whole or in parts along their last dimension.
-class Importer {
+class VariableFiller {
  public:
-  Importer(const Variables& variables, Complaints& complaints) : variables_(variables), complaints_(complaints) {}
+  VariableFiller(const Variables& variables, Complaints& complaints) : variables_(variables), complaints_(complaints) {}
 
   void put(const std::string& name, const Array& tensor, const Target& target) {
     const Array& variable = *variables_.find(target.path);
@@ -202,7 +202,7 @@ class Importer {
   std::map<std::string, std::int64_t> counts_;
 };
 
-std::vector<std::string> names_of(const std::map<std::string, Array>& tensors) {
+std::vector<std::string> tensor_names(const std::map<std::string, Array>& tensors) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors) names.push_back(name);
   return names;
@@ -280,14 +280,14 @@ std::pair<Tree, Tree> import_weights(const Tree& trainable, const Tree& non_trai
   const Variables variables(trainable, non_trainable);
   const Rules rules(map, "import_weights");
   Complaints complaints("import_weights");
-  Importer importer(variables, complaints);
+  VariableFiller filler(variables, complaints);
   for_each_target(
       tensors, rules, variables, complaints,
-      [&](const std::string& name, const Array& tensor, const Target& target) { importer.put(name, tensor, target); });
-  const std::map<std::string, Array> values = importer.values();
-  const std::vector<std::string> names = names_of(tensors);
+      [&](const std::string& name, const Array& tensor, const Target& target) { filler.put(name, tensor, target); });
+  const std::map<std::string, Array> values = filler.values();
+  const std::vector<std::string> names = tensor_names(tensors);
   for (const std::string& path : variables.paths()) {
-    if (importer.has(path) || Variables::is_kept(path)) continue;
+    if (filler.has(path) || Variables::is_kept(path)) continue;
     complaints.missing("'" + path + "' " + to_string(variables.find(path)->type()) + nearest(path, names));
   }
   complaints.throw_if_any();

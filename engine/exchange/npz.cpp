@@ -7,7 +7,7 @@
 
 #include <lockstep/data_files.h>
 #include <lockstep/error.h>
-#include <lockstep/weight_files.h>
+#include <lockstep/exchange/weight_files.h>
 
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/exchange/zip_writer.h"

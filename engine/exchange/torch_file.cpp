@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
-#include <lockstep/weight_files.h>
+#include <lockstep/exchange/weight_files.h>
 
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/data/files/file_bytes.h"

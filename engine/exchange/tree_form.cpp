@@ -12,46 +12,44 @@
 namespace lockstep::exchange {
 namespace {
 
-using json::Value;
-
-constexpr int deepest = 64;
+constexpr int deepest_tree = 64;
 
 /// Entries that are one.
-Value entry(std::string_view name, Value value) {
-  Value entries;
+json::Value entry(std::string_view name, json::Value value) {
+  json::Value entries;
   entries[name] = std::move(value);
   return entries;
 }
 
-Value form_of(const Tree& tree) {
+json::Value form_of(const Tree& tree) {
   switch (tree.kind()) {
     case Tree::Kind::none:
       return {};
     case Tree::Kind::leaf:
       return "leaf";
     case Tree::Kind::fixed:
-      return entry("fixed", std::visit([](const auto& value) { return Value(value); }, tree.fixed()));
+      return entry("fixed", std::visit([](const auto& value) { return json::Value(value); }, tree.fixed()));
     case Tree::Kind::list: {
-      Value items = Value::list();
+      json::Value items = json::Value::list();
       for (const Tree& item : tree.items()) items.push_back(form_of(item));
       return entry("list", std::move(items));
     }
     case Tree::Kind::dict:
       break;
   }
-  Value entries = Value::object();
+  json::Value entries = json::Value::object();
   for (const auto& [key, value] : tree.entries()) entries[key] = form_of(value);
   return entry("dict", std::move(entries));
 }
 
-bool is_leaf(const Value& form) { return form.text() != nullptr && *form.text() == "leaf"; }
+bool is_leaf(const json::Value& form) { return form.text() != nullptr && *form.text() == "leaf"; }
 
 class Reader {
  public:
   Reader(std::vector<Array> leaves, const std::string& file) : leaves_(std::move(leaves)), file_(file) {}
 
-  Tree read(const Value& form, int depth) {
-    if (depth > deepest) fail_of_depth();
+  Tree read(const json::Value& form, int depth) {
+    if (depth > deepest_tree) fail_of_depth();
     if (form.is_null()) return {};
     if (is_leaf(form)) {
       if (next_ == leaves_.size()) fail("has more leaves than there are arrays");
@@ -64,7 +62,7 @@ class Reader {
     if (kind == "fixed") return fixed(value);
     if (kind == "list" && value.items() != nullptr) {
       std::vector<Tree> items;
-      for (const Value& item : *value.items()) items.push_back(read(item, depth + 1));
+      for (const json::Value& item : *value.items()) items.push_back(read(item, depth + 1));
       return Tree::list(std::move(items));
     }
     if (kind != "dict" || value.entries() == nullptr) fail("holds the kind '" + kind.substr(0, 60) + "'");
@@ -81,7 +79,7 @@ class Reader {
   }
 
  private:
-  Tree fixed(const Value& value) const {
+  Tree fixed(const json::Value& value) const {
     if (value.boolean()) return Tree(StaticValue(*value.boolean()));
     if (value.integer()) return Tree(StaticValue(*value.integer()));
     if (value.number()) return Tree(StaticValue(*value.number()));
@@ -94,18 +92,18 @@ class Reader {
   std::size_t next_ = 0;
 };
 
-std::size_t count(const Value& form) {
+std::size_t count(const json::Value& form) {
   if (is_leaf(form)) return 1;
   std::size_t leaves = 0;
   if (form.items() != nullptr) {
-    for (const Value& item : *form.items()) leaves += count(item);
+    for (const json::Value& item : *form.items()) leaves += count(item);
   } else if (form.entries() != nullptr) {
     for (const auto& [name, item] : *form.entries()) leaves += count(item);
   }
   return leaves;
 }
 
-json::Parsed parse(std::string_view form) { return json::parse(form, 2 * (deepest + 1)); }
+json::Parsed parse(std::string_view form) { return json::parse(form, 2 * (deepest_tree + 1)); }
 
 }  // namespace
 

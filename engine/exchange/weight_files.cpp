@@ -1,6 +1,6 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
-#include <lockstep/weight_files.h>
+#include <lockstep/exchange/weight_files.h>
 
 namespace lockstep::exchange {
 namespace {

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include <lockstep/array.h>
-#include <lockstep/key_map.h>
+#include <lockstep/exchange/key_map.h>
 
 namespace lockstep::exchange {
 

@@ -12,7 +12,7 @@ constexpr std::size_t local_size = 30;
 constexpr std::uint64_t largest_archive = 0xFFFFFFFFU;
 constexpr std::uint16_t most_entries = 0xFFFF;
 constexpr std::uint16_t padding_kind = 0x4246;  // "FB", as in PyTorch's archives
-constexpr std::uint16_t version = 20;           // of the format, which who reads it must know
+constexpr std::uint16_t zip_version = 20;       // of the format, which who reads it must know
 constexpr std::uint16_t first_day = 0x21;       // 1980-01-01: the bytes are the same on every day
 
 void put(std::vector<std::byte>& bytes, std::uint32_t value, int count) {
@@ -41,7 +41,7 @@ void ZipWriter::add(std::string_view name, std::span<const std::byte> bytes) {
   const auto crc = static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
   const auto size = static_cast<std::uint32_t>(bytes.size());
   const auto put_common = [&](std::vector<std::byte>& to, std::size_t extra_size) {
-    put(to, version, 2);
+    put(to, zip_version, 2);
     put(to, 1U << 11, 2);  // names are UTF-8
     put(to, 0, 2);         // stored
     put(to, 0, 2);
@@ -63,7 +63,7 @@ void ZipWriter::add(std::string_view name, std::span<const std::byte> bytes) {
   archive_.insert(archive_.end(), bytes.begin(), bytes.end());
 
   put(directory_, 0x02014b50, 4);
-  put(directory_, version, 2);
+  put(directory_, zip_version, 2);
   put_common(directory_, 0);
   put(directory_, 0, 2);  // comment
   put(directory_, 0, 2);  // disk

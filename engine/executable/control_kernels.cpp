@@ -50,7 +50,7 @@ void ControlKernel::walk_together(const KernelArguments& arguments, Crew& crew) 
 
 namespace {
 
-std::byte* data(const ArrayView& view) { return static_cast<std::byte*>(view.data); }
+std::byte* view_data(const ArrayView& view) { return static_cast<std::byte*>(view.data); }
 
 }  // namespace
 
@@ -79,9 +79,9 @@ bool LoopKernel::may_share(int input, int output) const {
 
 void LoopKernel::start(BoundBody& body, const ControlArguments& arguments, bool odd) const {
   for (std::size_t c = 0; c < carries_.size(); ++c) {
-    body.argument(consts_ + c) = data(arguments.inputs[first_carry_ + c]);
+    body.argument(consts_ + c) = view_data(arguments.inputs[first_carry_ + c]);
     const bool to_output = odd || carries_[c].in_place || carries_[c].fixed;
-    body.result(c) = to_output ? data(arguments.outputs[c]) : arguments.shared + carries_[c].spare;
+    body.result(c) = to_output ? view_data(arguments.outputs[c]) : arguments.shared + carries_[c].spare;
   }
 }
 
@@ -96,7 +96,7 @@ void LoopKernel::advance(BoundBody& body, const ControlArguments& arguments, Cre
     const Carry& carry = carries_[c];
     if (carry.fixed) continue;
     std::byte* written = body.result(c);
-    std::byte* output = data(arguments.outputs[c]);
+    std::byte* output = view_data(arguments.outputs[c]);
     body.argument(consts_ + c) = written;
     if (!carry.in_place) body.result(c) = written == output ? arguments.shared + carry.spare : output;
   }
@@ -105,7 +105,7 @@ void LoopKernel::advance(BoundBody& body, const ControlArguments& arguments, Cre
 void LoopKernel::finish(BoundBody& body, const ControlArguments& arguments, Crew& crew) const {
   if (crew.device() != 0) return;
   for (std::size_t c = 0; c < carries_.size(); ++c) {
-    copy_bytes(data(arguments.outputs[c]), body.argument(consts_ + c), carries_[c].nbytes);
+    copy_bytes(view_data(arguments.outputs[c]), body.argument(consts_ + c), carries_[c].nbytes);
   }
 }
 
@@ -128,16 +128,16 @@ std::string ScanKernel::describe() const {
 
 void ScanKernel::walk(const ControlArguments& arguments, Crew& crew) const {
   BoundBody bound(body(0), arguments.shared, own_memory(arguments, 0));
-  for (std::size_t i = 0; i < consts(); ++i) bound.argument(i) = data(arguments.inputs[i]);
+  for (std::size_t i = 0; i < consts(); ++i) bound.argument(i) = view_data(arguments.inputs[i]);
   start(bound, arguments, length_ % 2 == 1);
   const std::size_t first_x = consts() + carries();
   for (std::int64_t k = 0; k < length_; ++k) {
     const auto at = static_cast<std::size_t>(reverse_ ? length_ - 1 - k : k);
     for (std::size_t i = 0; i < x_bytes_.size(); ++i) {
-      bound.argument(first_x + i) = data(arguments.inputs[first_x + i]) + at * x_bytes_[i];
+      bound.argument(first_x + i) = view_data(arguments.inputs[first_x + i]) + at * x_bytes_[i];
     }
     for (std::size_t i = 0; i < y_bytes_.size(); ++i) {
-      bound.result(carries() + i) = data(arguments.outputs[carries() + i]) + at * y_bytes_[i];
+      bound.result(carries() + i) = view_data(arguments.outputs[carries() + i]) + at * y_bytes_[i];
     }
     bound.run(crew);
     advance(bound, arguments, crew);
@@ -157,8 +157,8 @@ WhileKernel::WhileKernel(const ir::WhileLoop& loop, std::shared_ptr<const Execut
 void WhileKernel::walk(const ControlArguments& arguments, Crew& crew) const {
   BoundBody test(body(0), arguments.shared, own_memory(arguments, 0));
   BoundBody bound(body(1), arguments.shared, own_memory(arguments, 1));
-  for (std::size_t i = 0; i < cond_consts_; ++i) test.argument(i) = data(arguments.inputs[i]);
-  for (std::size_t i = 0; i < consts(); ++i) bound.argument(i) = data(arguments.inputs[cond_consts_ + i]);
+  for (std::size_t i = 0; i < cond_consts_; ++i) test.argument(i) = view_data(arguments.inputs[i]);
+  for (std::size_t i = 0; i < consts(); ++i) bound.argument(i) = view_data(arguments.inputs[cond_consts_ + i]);
   std::byte* predicate = arguments.shared + flag_;
   std::byte* go_on = predicate + sizeof(bool);
   test.result(0) = predicate;
@@ -184,8 +184,8 @@ void CondKernel::walk(const ControlArguments& arguments, Crew& crew) const {
   const auto last = static_cast<std::int32_t>(bodies().size()) - 1;
   const auto taken = static_cast<std::size_t>(std::clamp(given, 0, last));
   BoundBody bound(body(taken), arguments.shared, own_memory(arguments, taken));
-  for (std::size_t i = 1; i < arguments.inputs.size(); ++i) bound.argument(i - 1) = data(arguments.inputs[i]);
-  for (std::size_t i = 0; i < arguments.outputs.size(); ++i) bound.result(i) = data(arguments.outputs[i]);
+  for (std::size_t i = 1; i < arguments.inputs.size(); ++i) bound.argument(i - 1) = view_data(arguments.inputs[i]);
+  for (std::size_t i = 0; i < arguments.outputs.size(); ++i) bound.result(i) = view_data(arguments.outputs[i]);
   bound.run(crew);
   crew.meet();
   if (crew.device() == 0 && !crew.has_failed()) bound.copy_results([](std::size_t) { return false; });

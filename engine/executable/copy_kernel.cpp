@@ -20,7 +20,7 @@ struct Coalesced {
   std::array<std::int64_t, Shape::max_rank> to{};
 };
 
-Coalesced join(const ArrayView& from, const ArrayView& to) {
+Coalesced joined_dims(const ArrayView& from, const ArrayView& to) {
   Coalesced joined;
   for (int i = 0; i < from.shape.rank(); ++i) {
     const auto d = static_cast<std::size_t>(i);
@@ -41,7 +41,7 @@ Coalesced join(const ArrayView& from, const ArrayView& to) {
   return joined;
 }
 
-void copy(const Coalesced& joined, int dim, const std::byte* from, std::byte* to, std::size_t bytes) {
+void copy_dims(const Coalesced& joined, int dim, const std::byte* from, std::byte* to, std::size_t bytes) {
   const auto d = static_cast<std::size_t>(dim);
   const auto width = static_cast<std::int64_t>(bytes);
   if (dim == joined.rank) {
@@ -52,7 +52,7 @@ void copy(const Coalesced& joined, int dim, const std::byte* from, std::byte* to
   const std::int64_t to_step = joined.to[d] * width;
   if (dim + 1 < joined.rank) {
     for (std::int64_t i = 0; i < joined.extent[d]; ++i)
-      copy(joined, dim + 1, from + i * from_step, to + i * to_step, bytes);
+      copy_dims(joined, dim + 1, from + i * from_step, to + i * to_step, bytes);
     return;
   }
   if (from_step == width && to_step == width) {
@@ -82,8 +82,8 @@ void CopyKernel::run(const KernelArguments& arguments) const {
     if (extent == 0) return;
   }
   if (from.data == to.data) return;
-  copy(join(from, to), 0, static_cast<const std::byte*>(from.data), static_cast<std::byte*>(to.data),
-       size_of(from.dtype));
+  copy_dims(joined_dims(from, to), 0, static_cast<const std::byte*>(from.data), static_cast<std::byte*>(to.data),
+            size_of(from.dtype));
 }
 
 void ZeroKernel::run(const KernelArguments& arguments) const {

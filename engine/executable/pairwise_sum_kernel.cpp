@@ -8,7 +8,7 @@ namespace lockstep::executable {
 namespace {
 
 template <class T>
-void join(const KernelArguments& arguments) {
+void join_sums(const KernelArguments& arguments) {
   const auto* sums = static_cast<const T*>(arguments.inputs[0].data);
   PairwiseSums<T> joined;
   for (std::int64_t i = 0; i < arguments.inputs[0].shape[0]; ++i) joined.add(sums[i]);
@@ -18,7 +18,7 @@ void join(const KernelArguments& arguments) {
 }  // namespace
 
 void PairwiseSumKernel::run(const KernelArguments& arguments) const {
-  arguments.inputs[0].dtype == DType::float64 ? join<double>(arguments) : join<float>(arguments);
+  arguments.inputs[0].dtype == DType::float64 ? join_sums<double>(arguments) : join_sums<float>(arguments);
 }
 
 }  // namespace lockstep::executable

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <lockstep/export.h>
+
 #include "engine/files/json_value.h"
 
 namespace lockstep::json {
@@ -17,7 +19,7 @@ struct Parsed {
 };
 
 /// `deepest`: how many lists and objects may be in each other. Throws std::bad_alloc.
-Parsed parse(std::string_view text, int deepest = 64);
+LOCKSTEP_API Parsed parse(std::string_view text, int deepest = 64);
 
 /// What a file holds; none where it is not there or no such text.
 std::optional<Value> parse_file(const std::filesystem::path& file);

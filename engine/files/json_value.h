@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include <lockstep/export.h>
+
 namespace lockstep::json {
 
 /// What becomes of text that is no UTF-8.
@@ -18,7 +20,7 @@ enum class Utf8 { strict, replaced };
 /// A value as JSON has it: null, a truth value, a number, a text, a list, or entries by their names, which are sorted. The
 /// engine reads and writes JSON by this one type, since its destructor takes no memory and so cannot end the process where
 /// there is none, as that of nlohmann::json does. It moves and does not copy.
-class Value {
+class LOCKSTEP_API Value {
  public:
   using List = std::vector<Value>;
   using Entries = std::map<std::string, Value, std::less<>>;

@@ -20,7 +20,7 @@ std::int64_t at_least(const Attrs& attrs, std::string_view name, std::int64_t le
   return value;
 }
 
-std::size_t count(const Attrs& attrs, std::string_view name, std::size_t most) {
+std::size_t checked_count(const Attrs& attrs, std::string_view name, std::size_t most) {
   const auto value = static_cast<std::size_t>(at_least(attrs, name, 0));
   if (value > most) {
     throw IrError("attribute " + std::string(name) + " is " + std::to_string(value) + ", but the sub-function has " +
@@ -37,8 +37,8 @@ Scan Scan::of(const Attrs& attrs) {
   Scan scan;
   scan.body = sub_function(attrs, "body");
   scan.length = at_least(attrs, "length", 0);
-  scan.consts = count(attrs, "consts", scan.body->inputs().size());
-  scan.carries = count(attrs, "carries", scan.body->inputs().size() - scan.consts);
+  scan.consts = checked_count(attrs, "consts", scan.body->inputs().size());
+  scan.carries = checked_count(attrs, "carries", scan.body->inputs().size() - scan.consts);
   if (scan.carries > scan.body->outputs().size()) {
     throw IrError("scan: " + std::to_string(scan.carries) + " carries for a body of " +
                   std::to_string(scan.body->outputs().size()) + " results; the body returns the next carry first");
@@ -61,8 +61,8 @@ WhileLoop WhileLoop::of(const Attrs& attrs) {
   WhileLoop loop;
   loop.cond = sub_function(attrs, "cond");
   loop.body = sub_function(attrs, "body");
-  loop.cond_consts = count(attrs, "cond_consts", loop.cond->inputs().size());
-  loop.body_consts = count(attrs, "body_consts", loop.body->inputs().size());
+  loop.cond_consts = checked_count(attrs, "cond_consts", loop.cond->inputs().size());
+  loop.body_consts = checked_count(attrs, "body_consts", loop.body->inputs().size());
   return loop;
 }
 

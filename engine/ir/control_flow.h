@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <lockstep/export.h>
+
 #include "engine/ir/sub_functions.h"
 
 // What the ops with sub-functions mean by their attributes, for all who read them.
@@ -10,7 +12,7 @@ namespace lockstep::ir {
 
 /// scan: operands (const..., initial carry..., xs...), body (const..., carry..., x...) -> (carry..., y...), results (final
 /// carry..., ys...). xs and ys have a leading dimension of `length`; `reverse` walks it from the end, ys in xs' order.
-struct Scan {
+struct LOCKSTEP_API Scan {
   FunctionPtr body;
   std::int64_t length = 0;
   std::size_t consts = 0;
@@ -27,7 +29,7 @@ struct Scan {
 
 /// while_loop: operands (const of cond..., const of body..., initial carry...), cond (const..., carry...) -> bool, body
 /// (const..., carry...) -> carry..., results the final carry.
-struct WhileLoop {
+struct LOCKSTEP_API WhileLoop {
   FunctionPtr cond;
   FunctionPtr body;
   std::size_t cond_consts = 0;
@@ -40,7 +42,7 @@ struct WhileLoop {
 
 /// cond: operands (int32 index, argument...), every branch (argument...) -> (result...). The index is clamped. Attributes
 /// branch0, branch1, ...: of a two-way cond, branch0 is the one for false.
-struct Cond {
+struct LOCKSTEP_API Cond {
   std::vector<FunctionPtr> branches;
 
   static Cond of(const Attrs& attrs);

@@ -97,7 +97,7 @@ class Operands {
   std::span<const ReferenceArray> operands_;
 };
 
-std::vector<ReferenceArray> read(std::span<const ArrayView> views) {
+std::vector<ReferenceArray> reference_arrays(std::span<const ArrayView> views) {
   std::vector<ReferenceArray> arrays;
   for (const ArrayView& view : views) {
     const ArrayType type{view.dtype, view.shape, {}};
@@ -159,11 +159,11 @@ bool has_effects(const Equation& equation) {
 }  // namespace ir
 
 void backend::effects::print(const Attrs& attrs, std::span<const ArrayView> operands) {
-  ir::print_effect(attrs, ir::read(operands));
+  ir::print_effect(attrs, ir::reference_arrays(operands));
 }
 
 void backend::effects::check(const Attrs& attrs, std::span<const ArrayView> operands) {
-  ir::check_effect(attrs, ir::read(operands));
+  ir::check_effect(attrs, ir::reference_arrays(operands));
 }
 
 }  // namespace lockstep

@@ -40,6 +40,12 @@ std::int64_t AxisSizes::size(const AxisSet& names, std::string_view op) const {
   return product;
 }
 
+AxisSizes AxisSizes::without(std::string_view name) const {
+  std::vector<Axis> rest = axes_;
+  std::erase_if(rest, [&](const Axis& axis) { return axis.name == name; });
+  return AxisSizes(std::move(rest));
+}
+
 std::int64_t AxisSizes::total() const {
   std::int64_t product = 1;
   for (const Axis& axis : axes_) product *= axis.size;

@@ -41,6 +41,8 @@ class AxisSizes {
   /// Product over a set of axes.
   std::int64_t size(const AxisSet& names, std::string_view op) const;
   std::int64_t total() const;
+  /// The other axes.
+  AxisSizes without(std::string_view name) const;
   const std::vector<Axis>& axes() const { return axes_; }
   bool operator==(const AxisSizes&) const = default;
 

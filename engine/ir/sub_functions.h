@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include <lockstep/export.h>
+
 #include "engine/ir/function.h"
 
 // The functions among an equation's attributes.
@@ -12,7 +14,7 @@ namespace lockstep::ir {
 /// The function that an attribute holds, or null.
 FunctionPtr function_in(const AttrValue& value);
 /// The sub-function in attribute `name`. Throws IrError where it is none.
-FunctionPtr sub_function(const Attrs& attrs, std::string_view name);
+LOCKSTEP_API FunctionPtr sub_function(const Attrs& attrs, std::string_view name);
 /// All of them, in the attributes' order.
 std::vector<FunctionPtr> sub_functions(const Attrs& attrs);
 

@@ -4,9 +4,10 @@
 #include <span>
 #include <string_view>
 
+#include <lockstep/export.h>
 #include <lockstep/models.h>
 
-// What `find` knows.
+// Tables of models by name, for `find` and `find_image_classifier`.
 namespace lockstep::models {
 
 using Made = Model<Array, Array>;
@@ -22,7 +23,7 @@ Made made(Array (*model)(const Scope&, const Array&, const Options&), const Opti
   return Made([model, options](Scope& s, const Array& x) { return model(s, x, options); });
 }
 
-/// The classifiers of models_image.h at their sizes, by name.
-std::span<const ModelEntry> image_entries();
+/// The entry of that name. Throws ValueError listing the names.
+LOCKSTEP_API const ModelEntry& entry_named(std::span<const ModelEntry> entries, std::string_view name);
 
 }  // namespace lockstep::models

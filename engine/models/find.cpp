@@ -1,4 +1,4 @@
-#include <algorithm>
+// The models of models.h by name.
 
 #include <lockstep/error.h>
 #include <lockstep/layers.h>
@@ -18,7 +18,7 @@ Made classified(std::int64_t classes, F features) {
   });
 }
 
-TransformerOptions blocks_of(OptionsByName& o, const TransformerOptions& usual) {
+TransformerOptions transformer_blocks(OptionsByName& o, const TransformerOptions& usual) {
   return {.width = o.integer("width", usual.width),
           .depth = o.integer("depth", usual.depth),
           .heads = o.integer("heads", usual.heads)};
@@ -32,7 +32,12 @@ Made layers_of(std::int64_t classes, OptionsByName& o) {
       {.classes = classes, .units = o.integer("units", usual.units), .layers = o.integer("layers", usual.layers)});
 }
 
-constexpr ModelEntry others[] = {
+template <Array (*model)(const Scope&, const Array&, const ResnetOptions&)>
+Made resnet_of(std::int64_t classes, OptionsByName& o) {
+  return made<ResnetOptions>(model, {.classes = classes, .large_images = o.flag("large_images", false)});
+}
+
+constexpr ModelEntry entries_of_core[] = {
     {"autoencoder",
      [](std::int64_t classes, OptionsByName& o) {
        const AutoencoderOptions usual;
@@ -57,6 +62,9 @@ constexpr ModelEntry others[] = {
                                          .channel_units = o.integer("channel_units", usual.channel_units)});
      }},
     {"mlp", layers_of<MlpOptions, mlp>},
+    {"resnet101", resnet_of<resnet101>},
+    {"resnet152", resnet_of<resnet152>},
+    {"resnet18", resnet_of<resnet18>},
     {"resnet20",
      [](std::int64_t classes, OptionsByName& o) {
        const ResnetOptions usual;
@@ -66,6 +74,7 @@ constexpr ModelEntry others[] = {
                                            .bottleneck = o.flag("bottleneck", usual.bottleneck),
                                            .large_images = o.flag("large_images", false)});
      }},
+    {"resnet50", resnet_of<resnet50>},
     {"unet",
      [](std::int64_t classes, OptionsByName& o) {
        const UnetOptions own{.filters = o.integers("filters", {16, 32, 64}), .head = false};
@@ -83,28 +92,27 @@ constexpr ModelEntry others[] = {
     {"vit",
      [](std::int64_t classes, OptionsByName& o) {
        const VitOptions usual;
-       return made<VitOptions>(
-           vit, {.classes = classes, .patch = o.integer("patch", usual.patch), .blocks = blocks_of(o, usual.blocks)});
+       return made<VitOptions>(vit, {.classes = classes,
+                                     .patch = o.integer("patch", usual.patch),
+                                     .blocks = transformer_blocks(o, usual.blocks)});
      }},
 };
 
-/// All, by name.
-const std::vector<ModelEntry>& known() {
-  static const std::vector<ModelEntry> all = [] {
-    std::vector<ModelEntry> both(std::begin(others), std::end(others));
-    both.insert(both.end(), image_entries().begin(), image_entries().end());
-    std::ranges::sort(both, {}, &ModelEntry::name);
-    return both;
-  }();
-  return all;
-}
-
 }  // namespace
+
+const ModelEntry& entry_named(std::span<const ModelEntry> entries, std::string_view name) {
+  std::string list;
+  for (const ModelEntry& entry : entries) {
+    if (entry.name == name) return entry;
+    list += (list.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  throw ValueError("[models] no model '" + std::string(name) + "'; known are " + list);
+}
 
 const std::vector<std::string_view>& names() {
   static const std::vector<std::string_view> list = [] {
     std::vector<std::string_view> all;
-    for (const ModelEntry& entry : known()) all.push_back(entry.name);
+    for (const ModelEntry& entry : entries_of_core) all.push_back(entry.name);
     return all;
   }();
   return list;
@@ -119,12 +127,7 @@ std::vector<std::int64_t> OptionsByName::integers(const std::string&, const std:
 }
 
 Model<Array, Array> find(std::string_view name, std::int64_t classes, OptionsByName& options) {
-  std::string list;
-  for (const ModelEntry& entry : known()) {
-    if (entry.name == name) return entry.make(classes, options);
-    list += (list.empty() ? "" : ", ") + std::string(entry.name);
-  }
-  throw ValueError("[models] no model '" + std::string(name) + "'; known are " + list);
+  return entry_named(entries_of_core, name).make(classes, options);
 }
 
 Model<Array, Array> find(std::string_view name) {

@@ -8,8 +8,6 @@
 namespace lockstep::initializers {
 namespace {
 
-using random::same_on_all;
-
 struct Fans {
   double in = 1;
   double out = 1;
@@ -30,7 +28,7 @@ enum class Distribution { uniform, truncated_normal };
 constexpr double truncated_stddev = 0.87962566103423978;
 
 Array cut_normal(const Array& key, const Shape& shape, DType dtype, double stddev) {
-  return random::truncated_normal(key, -2.0, 2.0, shape, dtype, same_on_all) * (stddev / truncated_stddev);
+  return random::truncated_normal(key, -2.0, 2.0, shape, dtype, random::same_on_all) * (stddev / truncated_stddev);
 }
 
 Initializer variance_scaling(double scale, Fan mode, Distribution distribution) {
@@ -40,7 +38,7 @@ Initializer variance_scaling(double scale, Fan mode, Distribution distribution) 
     const double variance = scale / std::max(n, 1.0);
     if (distribution == Distribution::truncated_normal) return cut_normal(key, shape, dtype, std::sqrt(variance));
     const double limit = std::sqrt(3 * variance);
-    return random::uniform(key, shape, dtype, -limit, limit, same_on_all);
+    return random::uniform(key, shape, dtype, -limit, limit, random::same_on_all);
   };
 }
 
@@ -55,7 +53,7 @@ Initializer constant(double value) {
 
 Initializer normal(double stddev) {
   return [stddev](const Array& key, const Shape& shape, DType dtype) {
-    return random::normal(key, shape, dtype, same_on_all) * stddev;
+    return random::normal(key, shape, dtype, random::same_on_all) * stddev;
   };
 }
 
@@ -65,7 +63,7 @@ Initializer truncated_normal(double stddev) {
 
 Initializer uniform(double low, double high) {
   return [=](const Array& key, const Shape& shape, DType dtype) {
-    return random::uniform(key, shape, dtype, low, high, same_on_all);
+    return random::uniform(key, shape, dtype, low, high, random::same_on_all);
   };
 }
 
@@ -77,7 +75,7 @@ Initializer orthogonal(double scale) {
     if (shape.size() == 0) return zeros(shape, dtype);
     const std::int64_t columns = shape[shape.rank() - 1];
     const DType wide = is_narrow_float(dtype) ? float32 : dtype;  // no narrow factorization
-    const Array matrix = random::orthogonal(key, shape.size() / columns, {}, wide, columns, same_on_all);
+    const Array matrix = random::orthogonal(key, shape.size() / columns, {}, wide, columns, random::same_on_all);
     return convert(reshape(matrix, shape.to_vector()) * scale, dtype);
   };
 }

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-void check_floats(const char* who, const Array& x) {
+void check_quantized_floats(const char* who, const Array& x) {
   if (is_float(x.dtype())) return;
   throw DtypeError(fmt::format("[{}] the operand is {}; give floats", who, to_string(x.type())));
 }
@@ -85,14 +85,14 @@ void check_bytes(const char* who, const Array& x) {
 }  // namespace
 
 Quantized abs_max_quantize(const ArrayOperand& x, const Axes& axes, const AbsMaxOptions& options) {
-  check_floats("abs_max_quantize", x);
+  check_quantized_floats("abs_max_quantize", x);
   check_range("abs_max_quantize", options);
   const Array scale = options.highest / (max(abs(x), axes, true) + options.epsilon);
   return {convert(clip(round(x * scale), options.lowest, options.highest), options.dtype), scale};
 }
 
 GroupedQuantized abs_max_quantize_grouped(const ArrayOperand& x, std::int64_t block, const AbsMaxOptions& options) {
-  check_floats("abs_max_quantize_grouped", x);
+  check_quantized_floats("abs_max_quantize_grouped", x);
   check_range("abs_max_quantize_grouped", options);
   if (x.ndim() != 2) {
     throw ShapeError(fmt::format("[abs_max_quantize_grouped] the operand is {}; give a matrix", to_string(x.type())));
@@ -112,7 +112,7 @@ GroupedQuantized abs_max_quantize_grouped(const ArrayOperand& x, std::int64_t bl
 
 Array fake_quantize(const ArrayOperand& x, const ArrayOperand& low, const ArrayOperand& high,
                     const FakeQuantizeOptions& options) {
-  check_floats("fake_quantize", x);
+  check_quantized_floats("fake_quantize", x);
   if (options.bits < 2 || options.bits > 16) {
     throw ValueError(fmt::format("[fake_quantize] bits is {}; give 2 to 16", options.bits));
   }
@@ -139,7 +139,7 @@ Array fake_quantize(const ArrayOperand& x, const ArrayOperand& low, const ArrayO
 }
 
 Array round_to_float8(const ArrayOperand& given, Float8 form) {
-  check_floats("round_to_float8", given);
+  check_quantized_floats("round_to_float8", given);
   const Form f = form_of(form);
   const Array x = clip(given, -f.largest, f.largest);
   const auto rounded = [f](const Array& v) {

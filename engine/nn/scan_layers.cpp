@@ -39,7 +39,7 @@ Tree scan_layers(const Scope& scope, std::int64_t n, const LayerBody& body, cons
 
 namespace {
 
-const Tree& at(const Tree& tree, std::string_view path) { return path.empty() ? tree : tree.at(path); }
+const Tree& subtree_at(const Tree& tree, std::string_view path) { return path.empty() ? tree : tree.at(path); }
 
 Tree with(const Tree& tree, std::string_view path, Tree value) {
   return path.empty() ? value : tree.with(path, std::move(value));
@@ -53,7 +53,7 @@ bool holds_nothing(const Tree& tree, std::string_view path) {
 
 Tree stack_layers(const Tree& tree, std::string_view path) {
   if (holds_nothing(tree, path)) return tree;
-  const Tree& layers = at(tree, path);
+  const Tree& layers = subtree_at(tree, path);
   const std::string where = "[stack_layers] '" + std::string(path) + "'";
   if (layers.kind() != Tree::Kind::dict) {
     throw StateError(where + " is " + layers.structure() + "; expected a dict of layers \"0\", \"1\", ...");
@@ -80,7 +80,7 @@ Tree stack_layers(const Tree& tree, std::string_view path) {
 
 Tree unstack_layers(const Tree& tree, std::string_view path) {
   if (holds_nothing(tree, path)) return tree;
-  const Tree& stacked = at(tree, path);
+  const Tree& stacked = subtree_at(tree, path);
   const std::vector<Array> leaves = stacked.leaves();
   const std::vector<std::string> paths = stacked.paths();
   for (std::size_t i = 0; i < leaves.size(); ++i) {

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-std::string joined(const std::string& path, std::string_view name) {
+std::string path_below(const std::string& path, std::string_view name) {
   if (name.empty() || name.find('/') != std::string_view::npos) {
     throw StateError("[scope] '" + std::string(name) + "' below '" + path +
                      "' is no name; give a non-empty name without '/'");
@@ -44,7 +44,7 @@ Scope::Scope(std::shared_ptr<detail::ScopeFrame> frame, std::string path)
     : frame_(std::move(frame)), path_(std::move(path)), place_(path_.empty() ? nullptr : detail::enter_layer(path_)) {}
 
 Scope Scope::operator[](std::string_view name) const {
-  Scope child(frame_, joined(path_, name));
+  Scope child(frame_, path_below(path_, name));
   child.precision_ = precision_;
   return child;
 }
@@ -69,7 +69,7 @@ Array Scope::in_compute_dtype(const Array& x) const {
 
 Array Scope::trainable(std::string_view name, const VariableSpec& spec) const {
   detail::ScopeFrame& frame = detail::held(frame_, "scope");
-  const std::string path = joined(path_, name);
+  const std::string path = path_below(path_, name);
   VariableSpec kept = spec;
   DType given = spec.dtype;
   if (precision_ != nullptr && is_float(spec.dtype)) {
@@ -85,13 +85,13 @@ Array Scope::trainable(std::string_view name, const VariableSpec& spec) const {
 }
 
 Array Scope::non_trainable(std::string_view name, const VariableSpec& spec) const {
-  Array value = detail::held(frame_, "scope").declare(joined(path_, name), spec, false).now();
+  Array value = detail::held(frame_, "scope").declare(path_below(path_, name), spec, false).now();
   detail::touch_layer(place_);
   return value;
 }
 
 void Scope::assign(std::string_view name, const Array& value) const {
-  const std::string path = joined(path_, name);
+  const std::string path = path_below(path_, name);
   const detail::Declared& variable = detail::held(frame_, "scope").find_assignable(path, "assign");
   if (variable.spec.aggregation == Aggregation::sum) {
     throw AggregationError("[assign] '" + path +
@@ -103,7 +103,7 @@ void Scope::assign(std::string_view name, const Array& value) const {
 }
 
 void Scope::accumulate(std::string_view name, const Array& contribution) const {
-  const std::string path = joined(path_, name);
+  const std::string path = path_below(path_, name);
   const detail::Declared& variable = detail::held(frame_, "scope").find_assignable(path, "accumulate");
   if (variable.spec.aggregation != Aggregation::sum) {
     throw AggregationError("[accumulate] '" + path +

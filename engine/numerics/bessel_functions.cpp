@@ -5,15 +5,16 @@
 
 #include <lockstep/backend/special_functions.h>
 
+#include "engine/numerics/limits.h"
+
 namespace lockstep::backend::special {
 
 namespace {
 
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
-constexpr double far = 25;  // From here on the asymptotic series' least term is below the rounding.
+constexpr double far_from_zero = 25;  // From here on the asymptotic series' least term is below the rounding.
 
 /// The sum of (x^2/4)^k / (k! (k + order)!), all terms positive.
-double power_series(double x, int order) {
+double bessel_power_series(double x, int order) {
   const double square = x * x / 4;
   double term = 1, sum = 1;
   for (int k = 1; term > epsilon / 4 * sum; ++k) {
@@ -23,7 +24,7 @@ double power_series(double x, int order) {
   return sum;
 }
 
-double asymptotic(double x, int order) {
+double bessel_asymptotic(double x, int order) {
   const double mu = 4.0 * order * order;
   double term = 1, sum = 1;
   for (int k = 1; k < 50 && std::abs(term) > epsilon / 4; ++k) {
@@ -39,14 +40,16 @@ double asymptotic(double x, int order) {
 double bessel_i0e(double x) {
   const double magnitude = std::abs(x);
   if (std::isnan(x)) return x;
-  return magnitude < far ? std::exp(-magnitude) * power_series(magnitude, 0) : asymptotic(magnitude, 0);
+  return magnitude < far_from_zero ? std::exp(-magnitude) * bessel_power_series(magnitude, 0)
+                                   : bessel_asymptotic(magnitude, 0);
 }
 
 double bessel_i1e(double x) {
   const double magnitude = std::abs(x);
   if (std::isnan(x)) return x;
-  const double result =
-      magnitude < far ? std::exp(-magnitude) * (magnitude / 2) * power_series(magnitude, 1) : asymptotic(magnitude, 1);
+  const double result = magnitude < far_from_zero
+                            ? std::exp(-magnitude) * (magnitude / 2) * bessel_power_series(magnitude, 1)
+                            : bessel_asymptotic(magnitude, 1);
   return std::copysign(result, x);
 }
 

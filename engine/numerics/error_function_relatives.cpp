@@ -5,14 +5,14 @@
 
 #include <lockstep/backend/special_functions.h>
 
+#include "engine/numerics/limits.h"
+
 namespace lockstep::backend::special {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 /// 1 + s / (2 x^2) + 3 s^2 / (2 x^2)^2 + ..., for |x| >= 50.
-double asymptotic(double x, double sign) {
+double erfc_asymptotic(double x, double sign) {
   const double square = sign / (2 * x * x);
   double term = 1, sum = 1;
   for (int k = 1; k < 8; ++k) {
@@ -85,7 +85,7 @@ double tail(double x) {
 double dawsn(double x) {
   const double size = std::abs(x);
   if (std::isnan(x) || x == 0) return x;
-  if (size >= 50) return std::isinf(x) ? std::copysign(0.0, x) : asymptotic(size, 1) / (2 * x);
+  if (size >= 50) return std::isinf(x) ? std::copysign(0.0, x) : erfc_asymptotic(size, 1) / (2 * x);
   if (size >= 0.5) return by_rybicki(x);
   double term = x, sum = x;
   for (int k = 1; k < 20; ++k) {
@@ -98,7 +98,7 @@ double dawsn(double x) {
 double erfcx(double x) {
   if (std::isnan(x)) return x;
   if (x < -27) return infinity;
-  if (x >= 50) return std::isinf(x) ? 0 : asymptotic(x, -1) * (std::numbers::inv_sqrtpi / x);
+  if (x >= 50) return std::isinf(x) ? 0 : erfc_asymptotic(x, -1) * (std::numbers::inv_sqrtpi / x);
   const long double wide = x;
   return static_cast<double>(std::exp(wide * wide) * std::erfc(wide));
 }

@@ -5,15 +5,14 @@
 
 #include <lockstep/backend/special_functions.h>
 
+#include "engine/numerics/limits.h"
+
 namespace lockstep::backend::special {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
 /// gamma + log|x| + the sum of x^k / (k k!). A power of many factors has lost digits of a double.
-double power_series(double x) {
+double exponential_power_series(double x) {
   const long double wide = x;
   long double power = 1, sum = 0;
   for (int k = 1; k < 400; ++k) {
@@ -44,7 +43,7 @@ double from_zero(double x) {
 }
 
 /// exp(-x) x Ei(x), the sum of k! / x^k.
-double asymptotic(double x) {
+double exponential_asymptotic(double x) {
   long double term = 1, sum = 1;
   for (int k = 1; k < 60 && term > 1e-18L; ++k) {
     term *= k / static_cast<long double>(x);
@@ -86,7 +85,7 @@ double expn(std::int64_t n, double x) {
 double exp1(double x) {
   if (!(x >= 0)) return nan;
   if (x == 0) return infinity;
-  if (x < 0.5) return -power_series(-x);
+  if (x < 0.5) return -exponential_power_series(-x);
   if (x > 750) return 0;
   double fraction = x;
   for (int k = 8 + static_cast<int>(110 / x); k >= 1; --k) fraction = x + k / (1 + k / fraction);
@@ -99,7 +98,7 @@ double expi(double x) {
   if (x == 0) return -infinity;
   if (x > 717) return infinity;
   if (x > 0.2 && x < 0.6) return from_zero(x);
-  return x < 45 ? power_series(x) : times_exp(x, asymptotic(x) / x);
+  return x < 45 ? exponential_power_series(x) : times_exp(x, exponential_asymptotic(x) / x);
 }
 
 }  // namespace lockstep::backend::special

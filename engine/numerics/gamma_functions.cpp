@@ -8,12 +8,11 @@
 
 #include <lockstep/backend/special_functions.h>
 
+#include "engine/numerics/limits.h"
+
 namespace lockstep::backend::special {
 
 namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// B2, B4, ..., Bernoulli's numbers.
 constexpr std::array<double, 12> bernoulli = {1.0 / 6,       -1.0 / 30,       1.0 / 42,       -1.0 / 30,

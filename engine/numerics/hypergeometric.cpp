@@ -5,6 +5,8 @@
 
 #include <lockstep/backend/special_functions.h>
 
+#include "engine/numerics/limits.h"
+
 // Sums lose digits where their terms cancel, so they are taken in long double, and only as far from 0 as they lose few.
 // From there the functions' differential equations are followed by Taylor series, which need no gamma functions and know
 // no special case of a difference of parameters that is an integer.
@@ -14,16 +16,14 @@ namespace {
 
 using Wide = long double;
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr Wide bearable_loss = 300;
 constexpr Wide beyond = std::numeric_limits<Wide>::infinity();  // a loss of all digits
 // What parameters in the thousands need. Larger ones, for which neither a sum nor a way ends within these, give NaN.
-constexpr int most_terms = 20000;
-constexpr int most_steps = 5000;
+constexpr int most_ratio_terms = 20000;
+constexpr int most_recurrence_steps = 5000;
 
-bool is_integer(Wide x) { return x == std::floor(x); }
-bool ends(Wide x) { return x <= 0 && is_integer(x); }
+bool is_whole(Wide x) { return x == std::floor(x); }
+bool ends(Wide x) { return x <= 0 && is_whole(x); }
 
 /// A solution where it is known, and by how much the largest term of its sum was larger than it.
 struct Known {
@@ -32,13 +32,13 @@ struct Known {
 
 /// The sum of terms whose quotients are ratio(k) x; all quotients beyond `settled` are below 1.
 template <class Ratio>
-Known power_series(Ratio ratio, Wide x, Wide settled) {
+Known sum_of_ratios(Ratio ratio, Wide x, Wide settled) {
   Wide term = 1, sum = 1, slope = 0, largest = 1;
   const auto known = [&] {
     return Known{sum, x == 0 ? ratio(0) : slope / x, largest / std::max(std::abs(sum), std::abs(slope))};
   };
-  if (!(settled < most_terms)) return {nan, nan, beyond};
-  for (int k = 0; k < most_terms; ++k) {
+  if (!(settled < most_ratio_terms)) return {nan, nan, beyond};
+  for (int k = 0; k < most_ratio_terms; ++k) {
     term *= ratio(k) * x;
     sum += term;
     slope += (k + 1) * term;
@@ -92,7 +92,7 @@ struct Gauss {
 
   Known series(Wide x) const {
     const Wide settled = std::abs(c) + (std::abs(a) + std::abs(b)) / 2;
-    return power_series([this](int k) { return ratio(k); }, x, ends(c) ? 0 : settled);
+    return sum_of_ratios([this](int k) { return ratio(k); }, x, ends(c) ? 0 : settled);
   }
 
   Known step(const Known& from, Wide x, Wide rest, Wide by) const {
@@ -107,7 +107,7 @@ struct Gauss {
     Wide x = begin, here = 1 - begin;
     for (int steps = 0; here > rest && here > edge; ++steps) {
       if (!std::isfinite(known.value)) return known.value;
-      if (steps == most_steps) return nan;
+      if (steps == most_recurrence_steps) return nan;
       const Wide whole = here - rest;
       const Wide longest = std::min({whole, part_of(x, c), part_of(here, c - a - b)});
       const auto [next, by] = careful_step(longest, [&](Wide size) { return step(known, x, here, size); });
@@ -128,14 +128,14 @@ struct Kummer {
 
   Known series(Wide x) const {
     const Wide settled = std::abs(a) + std::abs(b) + std::abs(x);
-    return power_series([this](int k) { return (a + k) / ((b + k) * (k + 1)); }, x, ends(a) ? 0 : settled);
+    return sum_of_ratios([this](int k) { return (a + k) / ((b + k) * (k + 1)); }, x, ends(a) ? 0 : settled);
   }
 
   Wide follow(Known known, Wide begin, Wide end) const {
     int steps = 0;
     for (Wide x = begin; x != end; ++steps) {
       if (!std::isfinite(known.value)) return known.value;
-      if (steps == most_steps) return nan;
+      if (steps == most_recurrence_steps) return nan;
       const Wide whole = end - x;
       const Wide longest = std::copysign(std::min({std::abs(whole), part_of(std::abs(x), b), 8.0L}), whole);
       const auto [next, by] = careful_step(longest, [&](Wide size) {
@@ -171,8 +171,8 @@ Wide better(const Gauss& first, const Gauss& second, Wide x, Wide rest) {
 }
 
 /// 1 + r_0 x (1 + r_1 x (...)), the sum that ends with the power -a.
-Wide horner(const Gauss& gauss, Wide x) {
-  if (-gauss.a > most_terms) return nan;
+Wide terminating_sum(const Gauss& gauss, Wide x) {
+  if (-gauss.a > most_ratio_terms) return nan;
   Wide sum = 1;
   for (int k = static_cast<int>(-gauss.a) - 1; k >= 0; --k) sum = 1 + gauss.ratio(k) * x * sum;
   return sum;
@@ -180,15 +180,15 @@ Wide horner(const Gauss& gauss, Wide x) {
 
 /// (x)_n / (y)_n
 Wide quotient_of_powers(Wide x, Wide y, Wide n) {
-  if (n > most_terms) return nan;
+  if (n > most_ratio_terms) return nan;
   Wide product = 1;
   for (int k = 0; k < n; ++k) product *= (x + k) / (y + k);
   return product;
 }
 
 /// F where it is a polynomial, for any x: a is 0 or a negative integer, and b none that is nearer to 0.
-Wide polynomial(const Gauss& gauss, Wide x) {
-  if (x < 0 || x > 1) return gauss.factor * horner(gauss, x);
+Wide polynomial_sum(const Gauss& gauss, Wide x) {
+  if (x < 0 || x > 1) return gauss.factor * terminating_sum(gauss, x);
   const Wide d = gauss.c - gauss.a - gauss.b, rest = 1 - x;
   if (x <= 0.5L || d > 0) return better(gauss, gauss, x, rest);
   // Another solution outgrows it towards 1, which follows from there.
@@ -251,11 +251,11 @@ double hyp2f1(double a, double b, double c, double x) {
   }
   const Wide wide = x, wide_a = a, wide_b = b, wide_c = c, d = wide_c - wide_a - wide_b, rest = 1 - wide;
   const Gauss straight{wide_a, wide_b, wide_c, 1};
-  if (is_polynomial) return static_cast<double>(polynomial(straight, wide));
+  if (is_polynomial) return static_cast<double>(polynomial_sum(straight, wide));
   Gauss euler{wide_c - wide_a, wide_c - wide_b, wide_c, std::pow(rest, d)};
   if (ends(euler.b) && !(ends(euler.a) && euler.a > euler.b)) std::swap(euler.a, euler.b);
-  if (x > 1 && !(ends(euler.a) && is_integer(d))) return infinity;
-  if (ends(euler.a)) return static_cast<double>(polynomial(euler, wide));
+  if (x > 1 && !(ends(euler.a) && is_whole(d))) return infinity;
+  if (ends(euler.a)) return static_cast<double>(polynomial_sum(euler, wide));
   if (x == 1) return static_cast<double>(better(straight, straight, wide, rest));
   if (x > 0) return static_cast<double>(better(straight, euler, wide, rest));
   // Pfaff's transformation: to x / (x - 1), which lies 1 / (1 - x) below 1.

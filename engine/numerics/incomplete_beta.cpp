@@ -11,7 +11,7 @@ namespace lockstep::backend::special {
 namespace {
 
 /// x^a (1 - x)^b / B(a, b), given both x and 1 - x.
-double leading(double a, double b, double x, double rest) {
+double beta_leading(double a, double b, double x, double rest) {
   if (a < 10 || b < 10) {
     return std::exp(a * std::log(x) + b * (x < 0.5 ? std::log1p(-x) : std::log(rest)) - lgamma(a) - lgamma(b) +
                     lgamma(a + b));
@@ -25,7 +25,7 @@ double leading(double a, double b, double x, double rest) {
 double away_from_zero(double x) { return std::abs(x) < 1e-300 ? 1e-300 : x; }
 
 /// The fraction 1/(1 + d1/(1 + d2/(1 + ...))), by Lentz' way.
-double fraction(double a, double b, double x) {
+double beta_fraction(double a, double b, double x) {
   double c = 1;
   double d = 1 / away_from_zero(1 - (a + b) * x / (a + 1));
   double result = d;
@@ -52,9 +52,9 @@ double betainc(double a, double b, double x) {
   if (x == 0 || x == 1) return x;
   if (a == 0 || b == 0) return a == 0 ? 1 : 0;
   const double rest = 1 - x;
-  const double factor = leading(a, b, x, rest);
-  if (x <= (a + 1) / (a + b + 2)) return factor * fraction(a, b, x) / a;
-  return 1 - factor * fraction(b, a, rest) / b;
+  const double factor = beta_leading(a, b, x, rest);
+  if (x <= (a + 1) / (a + b + 2)) return factor * beta_fraction(a, b, x) / a;
+  return 1 - factor * beta_fraction(b, a, rest) / b;
 }
 
 }  // namespace lockstep::backend::special

@@ -6,29 +6,15 @@
 #include <lockstep/backend/special_functions.h>
 
 #include "engine/numerics/gamma_functions.h"
+#include "engine/numerics/limits.h"
 
 namespace lockstep::backend::special {
 
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
-constexpr int most_terms = 200000;  // About 10 sqrt(a) are needed where x is near a.
+constexpr int most_gamma_terms = 200000;  // About 10 sqrt(a) are needed where x is near a.
 
-/// A number and its derivative.
-struct Dual {
-  double value;
-  double slope;
-};
-Dual operator+(Dual a, Dual b) { return {a.value + b.value, a.slope + b.slope}; }
-Dual operator-(Dual a, Dual b) { return {a.value - b.value, a.slope - b.slope}; }
-Dual operator*(Dual a, Dual b) { return {a.value * b.value, a.slope * b.value + a.value * b.slope}; }
-Dual operator/(Dual a, Dual b) {
-  const double quotient = a.value / b.value;
-  return {quotient, (a.slope - quotient * b.slope) / b.value};
-}
-Dual constant(double x) { return {x, 0}; }
+Dual constant_dual(double x) { return {x, 0}; }
 
 bool is_small(Dual term, Dual sum) {
   return std::abs(term.value) <= epsilon * std::abs(sum.value) &&
@@ -36,31 +22,31 @@ bool is_small(Dual term, Dual sum) {
 }
 
 /// x^a exp(-x) / Gamma(a + 1).
-double leading(double a, double x) {
+double gamma_leading(double a, double x) {
   if (a < 10) return std::exp(a * std::log(x) - x - lgamma(a + 1));
   return std::exp(-a * less_log1p((x - a) / a) - stirling_rest(a)) / std::sqrt(2 * std::numbers::pi * a);
 }
 
 /// P(a, x) / leading: the sum of x^n / ((a + 1) ... (a + n)).
-Dual series(Dual a, double x) {
-  Dual term = constant(1), sum = term;
-  for (int n = 1; n < most_terms && !(n > 1 && is_small(term, sum)); ++n) {
-    term = term * (constant(x) / (a + constant(n)));
+Dual gamma_series(Dual a, double x) {
+  Dual term = constant_dual(1), sum = term;
+  for (int n = 1; n < most_gamma_terms && !(n > 1 && is_small(term, sum)); ++n) {
+    term = term * (constant_dual(x) / (a + constant_dual(n)));
     sum = sum + term;
   }
   return sum;
 }
 
 /// Q(a, x) / (a leading), by Lentz' way through the fraction 1/(x+1-a - 1(1-a)/(x+3-a - ...)).
-Dual fraction(Dual a, double x) {
-  const Dual one = constant(1);
-  Dual b = constant(x + 1) - a;
-  Dual c = constant(1e300);
+Dual gamma_fraction(Dual a, double x) {
+  const Dual one = constant_dual(1);
+  Dual b = constant_dual(x + 1) - a;
+  Dual c = constant_dual(1e300);
   Dual d = one / b;
   Dual result = d;
-  for (int n = 1; n < most_terms; ++n) {
-    const Dual numerator = constant(n) * (a - constant(n));
-    b = b + constant(2);
+  for (int n = 1; n < most_gamma_terms; ++n) {
+    const Dual numerator = constant_dual(n) * (a - constant_dual(n));
+    b = b + constant_dual(2);
     d = one / (b + numerator * d);
     c = b + numerator / c;
     const Dual factor = d * c;
@@ -102,28 +88,28 @@ double igamma(double a, double x) {
   if (outside(a, x)) return nan;
   if (x == 0 || std::isinf(a)) return 0;
   if (x == infinity || a == 0) return 1;
-  if (by_fraction(a, x)) return 1 - a * leading(a, x) * fraction(constant(a), x).value;
-  return leading(a, x) * series(constant(a), x).value;
+  if (by_fraction(a, x)) return 1 - a * gamma_leading(a, x) * gamma_fraction(constant_dual(a), x).value;
+  return gamma_leading(a, x) * gamma_series(constant_dual(a), x).value;
 }
 
 double igammac(double a, double x) {
   if (outside(a, x)) return nan;
   if (x == 0 || std::isinf(a)) return 1;
   if (x == infinity || a == 0) return 0;
-  if (by_fraction(a, x)) return a * leading(a, x) * fraction(constant(a), x).value;
+  if (by_fraction(a, x)) return a * gamma_leading(a, x) * gamma_fraction(constant_dual(a), x).value;
   if (x <= 1.1 && a < 1) return upper_by_series(a, x);
-  return 1 - leading(a, x) * series(constant(a), x).value;
+  return 1 - gamma_leading(a, x) * gamma_series(constant_dual(a), x).value;
 }
 
 double igamma_grad_a(double a, double x) {
   if (outside(a, x) || a == 0) return nan;
   if (x == 0 || std::isinf(a) || x == infinity) return 0;
-  const double factor = leading(a, x);
+  const double factor = gamma_leading(a, x);
   if (by_fraction(a, x)) {
-    const Dual q = fraction({a, 1}, x);
+    const Dual q = gamma_fraction({a, 1}, x);
     return -a * factor * (q.value * (std::log(x) - digamma(a)) + q.slope);
   }
-  const Dual p = series({a, 1}, x);
+  const Dual p = gamma_series({a, 1}, x);
   return factor * (p.value * (std::log(x) - digamma(a + 1)) + p.slope);
 }
 

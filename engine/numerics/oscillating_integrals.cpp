@@ -5,11 +5,12 @@
 
 #include <lockstep/backend/special_functions.h>
 
+#include "engine/numerics/limits.h"
+
 namespace lockstep::backend::special {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 using Complex = std::complex<double>;
 
 /// Both integrals up to x, 0 < x <= 6, by their power series. A sum of many terms has lost digits of a double.
@@ -72,7 +73,7 @@ std::complex<long double> fresnel_series(long double x) {
 }
 
 /// C(x) + i S(x) of x >= 0; beyond the series as (1 + i) / 2 (1 - erfc(z)), z = sqrt(pi) / 2 (1 - i) x.
-Complex fresnel(double x) {
+Complex fresnel_integrals(double x) {
   if (std::isinf(x)) return {0.5, 0.5};
   if (x < 2.2) return Complex(fresnel_series(x));
   const Complex z = std::sqrt(std::numbers::pi) / 2 * x * Complex(1, -1);
@@ -99,7 +100,7 @@ double cos_integral(double x) {
   return std::isinf(x) ? 0 : -exponential_integral(x).real();
 }
 
-double fresnel_s(double x) { return std::isnan(x) ? x : std::copysign(fresnel(std::abs(x)).imag(), x); }
-double fresnel_c(double x) { return std::isnan(x) ? x : std::copysign(fresnel(std::abs(x)).real(), x); }
+double fresnel_s(double x) { return std::isnan(x) ? x : std::copysign(fresnel_integrals(std::abs(x)).imag(), x); }
+double fresnel_c(double x) { return std::isnan(x) ? x : std::copysign(fresnel_integrals(std::abs(x)).real(), x); }
 
 }  // namespace lockstep::backend::special

@@ -5,11 +5,12 @@
 #include <lockstep/backend/samplers.h>
 #include <lockstep/backend/threefry.h>
 
+#include "engine/numerics/limits.h"
+
 namespace lockstep::backend::samplers {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// A proposal is accepted with a chance of at least two thirds, so this many are never refused by chance; it ends loops
 /// over arguments so large that the acceptance test has lost all its digits.
 constexpr int most_proposals = 1000;
@@ -26,7 +27,7 @@ class Uniforms {
 };
 
 /// log(k!) less (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2.
-double stirling_rest(double k) {
+double factorial_rest(double k) {
   static constexpr std::array<double, 10> first = {
       0.08106146679532726, 0.04134069595540929, 0.02767792568499834, 0.02079067210376509, 0.01664469118982119,
       0.01387612882307075, 0.01189670994589177, 0.01041126526197209, 0.00925546218273271, 0.00833056343336287};
@@ -36,7 +37,7 @@ double stirling_rest(double k) {
 }
 
 double log_factorial(double k) {
-  return (k + 0.5) * std::log(k + 1) - (k + 1) + 0.5 * std::log(2 * std::numbers::pi) + stirling_rest(k);
+  return (k + 0.5) * std::log(k + 1) - (k + 1) + 0.5 * std::log(2 * std::numbers::pi) + factorial_rest(k);
 }
 
 double poisson_by_products(Uniforms& uniforms, double rate) {
@@ -92,8 +93,8 @@ double binomial_by_rejection(Uniforms& uniforms, double n, double p) {
     const double proposed = std::log(v * alpha / (a / (distance * distance) + b));
     const double bound = (mode + 0.5) * std::log((mode + 1) / (odds * (n - mode + 1))) +
                          (n + 1) * std::log((n - mode + 1) / (n - k + 1)) +
-                         (k + 0.5) * std::log(odds * (n - k + 1) / (k + 1)) + stirling_rest(mode) +
-                         stirling_rest(n - mode) - stirling_rest(k) - stirling_rest(n - k);
+                         (k + 0.5) * std::log(odds * (n - k + 1) / (k + 1)) + factorial_rest(mode) +
+                         factorial_rest(n - mode) - factorial_rest(k) - factorial_rest(n - k);
     if (proposed <= bound) return k;
   }
   return std::floor(n * p);
@@ -103,7 +104,7 @@ double binomial_by_rejection(Uniforms& uniforms, double n, double p) {
 
 double poisson(Key key, double rate) {
   if (!(rate >= 0)) return -1;
-  if (std::isinf(rate)) return infinity;
+  if (std::isinf(rate)) return special::infinity;
   if (rate == 0) return 0;
   Uniforms uniforms(key);
   return rate < 10 ? poisson_by_products(uniforms, rate) : poisson_by_rejection(uniforms, rate);
@@ -111,7 +112,7 @@ double poisson(Key key, double rate) {
 
 double binomial(Key key, double n, double p) {
   if (!(n >= 0) || !(p >= 0 && p <= 1)) return std::numeric_limits<double>::quiet_NaN();
-  if (std::isinf(n)) return infinity;
+  if (std::isinf(n)) return special::infinity;
   n = std::floor(n);
   const double q = p < 0.5 ? p : 1 - p;
   if (q == 0 || n == 0) return p < 0.5 ? 0 : n;

@@ -5,13 +5,15 @@
 #include <lockstep/backend/samplers.h>
 #include <lockstep/backend/threefry.h>
 
+#include "engine/numerics/gamma_functions.h"
+
 namespace lockstep::backend::samplers {
 
 namespace {
 
 /// Coefficients by ascending power.
 template <std::size_t N>
-double polynomial(const std::array<double, N>& coefficients, double x) {
+double horner(const std::array<double, N>& coefficients, double x) {
   double sum = 0;
   for (std::size_t i = N; i-- > 0;) sum = sum * x + coefficients[i];
   return sum;
@@ -55,11 +57,11 @@ double normal_quantile(double q) {
                                               2.04426310338993978564e-15};
   if (std::abs(q) <= 0.425) {
     const double r = 0.180625 - q * q;
-    return q * polynomial(a, r) / polynomial(b, r);
+    return q * horner(a, r) / horner(b, r);
   }
   const double r = std::sqrt(-std::log(0.5 - std::abs(q)));
-  const double tail = r <= 5 ? polynomial(c, r - 1.6) / polynomial(d, r - 1.6)  //
-                             : polynomial(e, r - 5) / polynomial(f, r - 5);
+  const double tail = r <= 5 ? horner(c, r - 1.6) / horner(d, r - 1.6)  //
+                             : horner(e, r - 5) / horner(f, r - 5);
   return std::copysign(tail, q);
 }
 
@@ -130,25 +132,19 @@ template double gamma(Key key, double a, bool log_space);
 namespace {
 
 /// The derivative of log Gamma.
-double digamma(double x) {
+double log_gamma_slope(double x) {
   double sum = 0;
   for (; x < 10; x += 1) sum -= 1 / x;
   const double r = 1 / (x * x);
   static constexpr std::array<double, 7> series = {0.0,        1.0 / 12,  -1.0 / 120,    1.0 / 252,
                                                    -1.0 / 240, 5.0 / 660, -691.0 / 32760};
-  return sum + std::log(x) - 0.5 / x - polynomial(series, r);
+  return sum + std::log(x) - 0.5 / x - horner(series, r);
 }
 
-/// A function of a and its derivative.
-struct Dual {
-  double value;
-  double slope;
-};
-
 /// P(a, x) / (x^a exp(-x) / Gamma(a + 1)), the sum of x^n / ((a + 1) ... (a + n)).
-Dual lower_series(double a, double x) {
-  Dual term{1, 0};
-  Dual sum = term;
+special::Dual lower_series(double a, double x) {
+  special::Dual term{1, 0};
+  special::Dual sum = term;
   for (double n = 1; n < 1e5; ++n) {
     const double factor = x / (a + n);
     term = {term.value * factor, (term.slope - term.value / (a + n)) * factor};
@@ -160,25 +156,26 @@ Dual lower_series(double a, double x) {
 
 /// (1 - P(a, x)) / (x^a exp(-x) / Gamma(a)), a continued fraction by its convergents p / q.
 /// Abramowitz, Stegun, "Handbook of mathematical functions", 6.5.31.
-Dual upper_fraction(double a, double x) {
-  Dual p_before{1, 0}, q_before{x, 0}, p{x + 1, 0};
+special::Dual upper_fraction(double a, double x) {
+  special::Dual p_before{1, 0}, q_before{x, 0}, p{x + 1, 0};
   double z = x + 2 - a;
-  Dual q{z * x, -x};
-  Dual ratio{p.value / q.value, -p.value * q.slope / (q.value * q.value)};
+  special::Dual q{z * x, -x};
+  special::Dual ratio{p.value / q.value, -p.value * q.slope / (q.value * q.value)};
   for (double n = 1; n < 1e5; ++n) {
     z += 2;
     const double y = n * (n + 1 - a);
-    const auto next = [&](const Dual& now, const Dual& before) {
-      return Dual{now.value * z - before.value * y, now.slope * z - now.value - before.slope * y + before.value * n};
+    const auto next = [&](const special::Dual& now, const special::Dual& before) {
+      return special::Dual{now.value * z - before.value * y,
+                           now.slope * z - now.value - before.slope * y + before.value * n};
     };
-    const Dual p_next = next(p, p_before), q_next = next(q, q_before);
+    const special::Dual p_next = next(p, p_before), q_next = next(q, q_before);
     const double scale = 1 / q_next.value;
-    const auto scaled = [scale](const Dual& d) { return Dual{d.value * scale, d.slope * scale}; };
+    const auto scaled = [scale](const special::Dual& d) { return special::Dual{d.value * scale, d.slope * scale}; };
     p_before = scaled(p);
     q_before = scaled(q);
     p = scaled(p_next);
     q = scaled(q_next);
-    const Dual last = ratio;
+    const special::Dual last = ratio;
     ratio = {p.value, p.slope - p.value * q.slope};
     if (std::abs(ratio.value - last.value) < 1e-16 * ratio.value &&
         std::abs(ratio.slope - last.slope) < 1e-15 * std::abs(ratio.slope)) {
@@ -208,11 +205,11 @@ double gamma_grad(double a, double sample, bool log_space) {
   if (a > 1e5) {
     log_slope = large_grad(a, x) / x;
   } else if (x <= 1 || x <= a) {
-    const Dual s = lower_series(a, x);
-    log_slope = -(s.slope + s.value * (log_x - digamma(a + 1))) / a;
+    const special::Dual s = lower_series(a, x);
+    log_slope = -(s.slope + s.value * (log_x - log_gamma_slope(a + 1))) / a;
   } else {
-    const Dual s = upper_fraction(a, x);
-    log_slope = s.slope + s.value * (log_x - digamma(a));
+    const special::Dual s = upper_fraction(a, x);
+    log_slope = s.slope + s.value * (log_x - log_gamma_slope(a));
   }
   return log_space ? log_slope : log_slope * x;
 }

@@ -3,12 +3,14 @@
 #include <span>
 #include <string_view>
 
+#include <lockstep/export.h>
+
 #include "engine/ir/primitive.h"
 
 namespace lockstep::ops::primitives {
 
 // One function per line of ops.def, each defined in its family's folder.
-#define LOCKSTEP_OP(name, form) const ir::Primitive& name();
+#define LOCKSTEP_OP(name, form) LOCKSTEP_API const ir::Primitive& name();
 #include <lockstep/ops.def>
 #undef LOCKSTEP_OP
 

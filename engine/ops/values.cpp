@@ -31,6 +31,12 @@ Value source(ir::Builder& builder, const ir::Primitive& primitive, Attrs attrs) 
 
 }  // namespace
 
+Dims all_dims(int rank) {
+  Dims dims;
+  for (int d = 0; d < rank; ++d) dims.push_back(d);
+  return dims;
+}
+
 Value operator*(const Value& a, double b) { return a * full_like(a, b); }
 Value operator*(double a, const Value& b) { return full_like(b, a) * b; }
 Value operator+(const Value& a, double b) { return a + full_like(a, b); }

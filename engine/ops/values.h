@@ -39,6 +39,8 @@ Value operator+(const Value& a, double b);
 Value operator-(double a, const Value& b);
 
 using Dims = std::vector<std::int64_t>;
+/// 0, 1, ..., rank - 1.
+Dims all_dims(int rank);
 
 Value full(ir::Builder& builder, DType dtype, const Shape& shape, double value);
 Value full_like(const Value& like, double value);

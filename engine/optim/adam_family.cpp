@@ -10,10 +10,6 @@
 namespace lockstep::optim {
 namespace {
 
-Tree moments(const Array& count, Tree mu, Tree nu) {
-  return Tree::dict({{"count", Tree(count)}, {"mu", std::move(mu)}, {"nu", std::move(nu)}});
-}
-
 /// m^ / (sqrt(v^) + epsilon), leaf by leaf, of averages m whose correction stands for itself.
 Tree direction(const Tree& mu, const Array& mu_scale, const Tree& nu, const Array& nu_scale, double epsilon) {
   return map_pairs(
@@ -25,13 +21,17 @@ Array one() { return full({}, 1.0, float64); }
 
 }  // namespace
 
+Tree moments_state(const Array& count, Tree mu, Tree nu) {
+  return Tree::dict({{"count", Tree(count)}, {"mu", std::move(mu)}, {"nu", std::move(nu)}});
+}
+
 void check_moments(std::string_view function, double b1, double b2, double epsilon) {
   check_share(function, "b1", b1);
   check_share(function, "b2", b2);
   check_not_negative(function, "epsilon", epsilon);
 }
 
-Tree first_moments(const Tree& params) { return moments(first_count(), zeros_of(params), real_slots_of(params)); }
+Tree first_moments(const Tree& params) { return moments_state(first_count(), zeros_of(params), real_slots_of(params)); }
 
 Tree looking_ahead(double b1, const Array& count, const Tree& mu, const Tree& gradients) {
   const Array ahead = b1 * correction(b1, count + 1), now = (1.0 - b1) * correction(b1, count);
@@ -51,7 +51,7 @@ GradientTransformation scale_by_nadam(double b1, double b2, double epsilon) {
     Tree mu = next_averages(b1, state.at("mu"), gradients);
     Tree nu = next_square_averages(b2, state.at("nu"), gradients);
     Tree updates = direction(looking_ahead(b1, count, mu, gradients), one(), nu, correction(b2, count), epsilon);
-    return std::pair(std::move(updates), moments(count, std::move(mu), std::move(nu)));
+    return std::pair(std::move(updates), moments_state(count, std::move(mu), std::move(nu)));
   };
   return {first_moments, update};
 }
@@ -75,7 +75,7 @@ GradientTransformation scale_by_adamax(double b1, double b2, double epsilon) {
     Tree nu = map_pairs(larger, state.at("nu"), gradients);
     const Array scale = correction(b1, count);
     Tree updates = map_pairs([&](const Array& m, const Array& n) { return times(scale, m) / n; }, mu, nu);
-    return std::pair(std::move(updates), moments(count, std::move(mu), std::move(nu)));
+    return std::pair(std::move(updates), moments_state(count, std::move(mu), std::move(nu)));
   };
   return {first_moments, update};
 }
@@ -100,7 +100,7 @@ GradientTransformation scale_by_amsgrad(double b1, double b2, double epsilon) {
         map_pairs([&](const Array& n, const Array& v) { return maximum(n, times(scale, v)); }, state.at("nu_max"), nu);
     Tree updates = direction(mu, correction(b1, count), largest, one(), epsilon);
     return std::pair(std::move(updates),
-                     moments(count, std::move(mu), std::move(nu)).with("nu_max", std::move(largest)));
+                     moments_state(count, std::move(mu), std::move(nu)).with("nu_max", std::move(largest)));
   };
   return {init, update};
 }
@@ -121,7 +121,7 @@ GradientTransformation scale_by_belief(double b1, double b2, double epsilon, dou
     };
     Tree nu = together(surprise, state.at("nu"), gradients, mu);
     Tree updates = direction(mu, correction(b1, count), nu, correction(b2, count), epsilon);
-    return std::pair(std::move(updates), moments(count, std::move(mu), std::move(nu)));
+    return std::pair(std::move(updates), moments_state(count, std::move(mu), std::move(nu)));
   };
   return {first_moments, update};
 }
@@ -151,7 +151,7 @@ GradientTransformation scale_by_radam(double b1, double b2, double epsilon, doub
       return where(is_long, times(ratio, m_hat) / (sqrt(times(nu_scale, v)) + epsilon), m_hat);
     };
     Tree updates = map_pairs(rectified, mu, nu);
-    return std::pair(std::move(updates), moments(count, std::move(mu), std::move(nu)));
+    return std::pair(std::move(updates), moments_state(count, std::move(mu), std::move(nu)));
   };
   return {first_moments, update};
 }
@@ -165,7 +165,7 @@ GradientTransformation scale_by_yogi(double b1, double b2, double epsilon, doubl
   check_not_negative("yogi", "initial", initial);
   auto init = [initial](const Tree& params) {
     Tree mu = map([initial](const Array& p) { return full(p.shape(), initial, wide(p).dtype()); }, params);
-    return moments(first_count(), std::move(mu), real_slots_of(params, initial));
+    return moments_state(first_count(), std::move(mu), real_slots_of(params, initial));
   };
   auto update = [=](const Tree& gradients, const Tree& state, const Tree&) {
     const Array count = state.at("count").array() + 1;
@@ -176,7 +176,7 @@ GradientTransformation scale_by_yogi(double b1, double b2, double epsilon, doubl
     };
     Tree nu = map_pairs(next, state.at("nu"), gradients);
     Tree updates = direction(mu, correction(b1, count), nu, correction(b2, count), epsilon);
-    return std::pair(std::move(updates), moments(count, std::move(mu), std::move(nu)));
+    return std::pair(std::move(updates), moments_state(count, std::move(mu), std::move(nu)));
   };
   return {init, update};
 }
@@ -203,7 +203,8 @@ GradientTransformation scale_by_ademamix(AdemamixOptions options) {
       return (times(mu_scale, m) + times(alpha, s)) / (sqrt(times(nu_scale, v)) + o.epsilon);
     };
     Tree updates = together(both, mu, slow, nu);
-    return std::pair(std::move(updates), moments(count, std::move(mu), std::move(nu)).with("slow", std::move(slow)));
+    return std::pair(std::move(updates),
+                     moments_state(count, std::move(mu), std::move(nu)).with("slow", std::move(slow)));
   };
   return {init, update};
 }
@@ -237,7 +238,7 @@ GradientTransformation scale_by_adan(AdanOptions options) {
              (sqrt(times(nu_scale, n) + o.epsilon_root) + o.epsilon);
     };
     Tree updates = together(all, mu, difference, nu);
-    Tree next = moments(count, std::move(mu), std::move(nu))
+    Tree next = moments_state(count, std::move(mu), std::move(nu))
                     .with("difference", std::move(difference))
                     .with("gradient", std::move(g));
     return std::pair(std::move(updates), std::move(next));

@@ -8,13 +8,6 @@
 
 // Kin of Adam that divide by averages from before the gradient, or do not average it.
 namespace lockstep::optim {
-namespace {
-
-Tree moments(const Array& count, Tree mu, Tree nu) {
-  return Tree::dict({{"count", Tree(count)}, {"mu", std::move(mu)}, {"nu", std::move(nu)}});
-}
-
-}  // namespace
 
 GradientTransformation scale_by_acprop(double b1, double b2, double epsilon, double epsilon_root) {
   check_moments("acprop", b1, b2, epsilon);
@@ -33,7 +26,7 @@ GradientTransformation scale_by_acprop(double b1, double b2, double epsilon, dou
     };
     Tree updates = map_pairs(direction, gradients, state.at("nu"));
     Tree mu = next_averages(b1, state.at("mu"), gradients);
-    return std::pair(std::move(updates), moments(before + 1, std::move(mu), std::move(nu)));
+    return std::pair(std::move(updates), moments_state(before + 1, std::move(mu), std::move(nu)));
   };
   return {first_moments, update};
 }
@@ -70,7 +63,7 @@ GradientTransformation scale_by_adopt(AdoptOptions options) {
     };
     Tree nu = map_pairs(squares, state.at("nu"), gradients);
     Tree updates = o.nesterov ? map_pairs(mixed, mu, directions) : mu;
-    return std::pair(std::move(updates), moments(before + 1, std::move(mu), std::move(nu)));
+    return std::pair(std::move(updates), moments_state(before + 1, std::move(mu), std::move(nu)));
   };
   return {init, update};
 }
@@ -92,7 +85,7 @@ GradientTransformation scale_by_simplified_ademamix(SimplifiedAdemamixOptions op
       return (m + times(alpha, wide(g))) / (sqrt(times(nu_scale, v) + o.epsilon_root) + o.epsilon);
     };
     Tree updates = together(both, mu, gradients, nu);
-    return std::pair(std::move(updates), moments(count, std::move(mu), std::move(nu)));
+    return std::pair(std::move(updates), moments_state(count, std::move(mu), std::move(nu)));
   };
   return {first_moments, update};
 }

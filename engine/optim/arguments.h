@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <lockstep/export.h>
 #include <lockstep/tree.h>
 
 // Checks of what optimizers are given. Each throws a ValueError that says whose argument it is, what was given and what is
@@ -10,17 +11,18 @@
 namespace lockstep::optim {
 
 /// The share of an old average in the new one: in [0, 1).
-void check_share(std::string_view function, std::string_view argument, double value);
+LOCKSTEP_API void check_share(std::string_view function, std::string_view argument, double value);
 void check_finite(std::string_view function, std::string_view argument, double value);
 /// Finite, at least 0.
-void check_not_negative(std::string_view function, std::string_view argument, double value);
+LOCKSTEP_API void check_not_negative(std::string_view function, std::string_view argument, double value);
 /// Finite, above 0.
-void check_positive(std::string_view function, std::string_view argument, double value);
+LOCKSTEP_API void check_positive(std::string_view function, std::string_view argument, double value);
 /// At least `least`.
-void check_count(std::string_view function, std::string_view argument, std::int64_t value, std::int64_t least = 1);
+LOCKSTEP_API void check_count(std::string_view function, std::string_view argument, std::int64_t value,
+                              std::int64_t least = 1);
 /// Throws DtypeError unless it is one random key.
-void check_key(std::string_view function, const Array& key);
+LOCKSTEP_API void check_key(std::string_view function, const Array& key);
 /// Throws DtypeError naming the first complex leaf.
-void check_real(std::string_view function, const Tree& params);
+LOCKSTEP_API void check_real(std::string_view function, const Tree& params);
 
 }  // namespace lockstep::optim

@@ -12,7 +12,7 @@
 namespace lockstep::optim {
 namespace {
 
-void check(const LearningRate& rate, const FtrlOptions& options) {
+void check_ftrl_options(const LearningRate& rate, const FtrlOptions& options) {
   if (!(options.power <= 0) || !std::isfinite(options.power)) {
     throw ValueError(fmt::format("[ftrl] power is {}; it must be finite and at most 0", options.power));
   }
@@ -29,7 +29,7 @@ void check(const LearningRate& rate, const FtrlOptions& options) {
 }  // namespace
 
 GradientTransformation ftrl(LearningRate rate, FtrlOptions options) {
-  check(rate, options);
+  check_ftrl_options(rate, options);
   auto init = [o = options](const Tree& params) {
     check_real("ftrl", params);
     return Tree::dict(

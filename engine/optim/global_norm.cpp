@@ -26,7 +26,7 @@ Scales scales_of(DType dtype) {
   return {0x1p-80, 0x1p90, 0x1p-80, 0x1p-30};
 }
 
-DType dtype_of_sums(const std::vector<Array>& leaves) {
+DType dtype_of_norm(const std::vector<Array>& leaves) {
   DType dtype = float32;
   for (const Array& leaf : leaves) dtype = promote(dtype, is_complex(leaf.dtype()) ? real(leaf).dtype() : leaf.dtype());
   return dtype;
@@ -53,7 +53,7 @@ struct ScaledNorm {
 
 ScaledNorm scaled_norm(const Tree& tree) {
   const std::vector<Array> leaves = tree.leaves();
-  const DType dtype = dtype_of_sums(leaves);
+  const DType dtype = dtype_of_norm(leaves);
   const Scales scales = scales_of(dtype);
   std::vector<Array> parts;
   for (const Array& leaf : leaves) {

@@ -10,7 +10,7 @@
 namespace lockstep::optim {
 namespace {
 
-void check(const RmsOptions& options) {
+void check_rms_options(const RmsOptions& options) {
   check_share("rmsprop", "decay", options.decay);
   check_not_negative("rmsprop", "epsilon", options.epsilon);
   check_not_negative("rmsprop", "initial", options.initial);
@@ -19,7 +19,7 @@ void check(const RmsOptions& options) {
 }  // namespace
 
 GradientTransformation scale_by_rms(RmsOptions options) {
-  check(options);
+  check_rms_options(options);
   auto init = [o = options](const Tree& params) {
     Tree state = Tree::dict({{"nu", real_slots_of(params, o.initial)}});
     if (o.centered) state = state.with("mu", zeros_of(params));

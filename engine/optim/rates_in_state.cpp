@@ -13,7 +13,7 @@
 namespace lockstep::optim {
 namespace {
 
-void check(const PlateauOptions& o) {
+void check_plateau_options(const PlateauOptions& o) {
   if (!(o.factor > 0 && o.factor < 1)) {
     throw ValueError(fmt::format("[reduce_on_plateau] factor is {}; it must be above 0 and below 1", o.factor));
   }
@@ -55,7 +55,7 @@ Tree after_loss(const PlateauOptions& o, const Tree& state, const Array& loss) {
 }  // namespace
 
 GradientTransformation reduce_on_plateau(PlateauOptions options) {
-  check(options);
+  check_plateau_options(options);
   auto init = [](const Tree&) {
     return Tree::dict({{"scale", Tree(full({}, 1.0, float64))},
                        {"best", Tree(full({}, std::numeric_limits<double>::infinity(), float64))},

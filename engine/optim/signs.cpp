@@ -14,7 +14,7 @@
 namespace lockstep::optim {
 namespace {
 
-void check(double first_step, const RpropOptions& o) {
+void check_rprop_arguments(double first_step, const RpropOptions& o) {
   check_positive("rprop", "first_step", first_step);
   if (o.shrink > 0 && o.shrink < 1 && o.grow > 1 && std::isfinite(o.grow) && o.least > 0 && o.least <= o.largest)
     return;
@@ -44,7 +44,7 @@ GradientTransformation signum(LearningRate rate, double momentum) {
 }
 
 GradientTransformation rprop(double first_step, RpropOptions options) {
-  check(first_step, options);
+  check_rprop_arguments(first_step, options);
   auto init = [first_step](const Tree& params) {
     check_real("rprop", params);
     return Tree::dict({{"steps", real_slots_of(params, first_step)}, {"updates", zeros_of(params)}});

@@ -9,7 +9,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> names = {"none", "mean", "sum", "only_first_replica"};
+constexpr std::array<std::string_view, 4> aggregation_names = {"none", "mean", "sum", "only_first_replica"};
 
 bool is_legal(DType dtype, Aggregation aggregation) {
   switch (aggregation) {
@@ -26,23 +26,23 @@ bool is_legal(DType dtype, Aggregation aggregation) {
 
 std::string legal_choices(DType dtype) {
   std::string choices;
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  for (std::size_t i = 0; i < aggregation_names.size(); ++i) {
     if (!is_legal(dtype, static_cast<Aggregation>(i))) continue;
-    choices += (choices.empty() ? "" : ", ") + std::string(names[i]);
+    choices += (choices.empty() ? "" : ", ") + std::string(aggregation_names[i]);
   }
   return choices;
 }
 
 }  // namespace
 
-std::string_view name(Aggregation aggregation) { return names.at(static_cast<std::size_t>(aggregation)); }
+std::string_view name(Aggregation aggregation) { return aggregation_names.at(static_cast<std::size_t>(aggregation)); }
 
 Aggregation parse_aggregation(std::string_view text) {
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == text) return static_cast<Aggregation>(i);
+  for (std::size_t i = 0; i < aggregation_names.size(); ++i) {
+    if (aggregation_names[i] == text) return static_cast<Aggregation>(i);
   }
-  throw AggregationError(
-      fmt::format("aggregation \"{}\" is none of {}", text, fmt::join(names.begin(), names.end(), ", ")));
+  throw AggregationError(fmt::format("aggregation \"{}\" is none of {}", text,
+                                     fmt::join(aggregation_names.begin(), aggregation_names.end(), ", ")));
 }
 
 void check_aggregation(std::string_view path, DType dtype, Aggregation aggregation) {

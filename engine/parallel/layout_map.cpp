@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-std::regex compiled(const std::string& pattern) {
+std::regex compiled_pattern(const std::string& pattern) {
   try {
     return std::regex(pattern, std::regex::ECMAScript);
   } catch (const std::regex_error& error) {
@@ -22,9 +22,9 @@ std::regex compiled(const std::string& pattern) {
   }
 }
 
-void check(const std::vector<LayoutMap::Rule>& rules) {
+void check_rules(const std::vector<LayoutMap::Rule>& rules) {
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    compiled(rules[i].pattern);
+    compiled_pattern(rules[i].pattern);
     const bool is_repeated = std::any_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i),
                                          [&](const auto& rule) { return rule.pattern == rules[i].pattern; });
     if (!is_repeated) continue;
@@ -39,7 +39,7 @@ LayoutMap::LayoutMap(Layout all) : all_(std::move(all)) {}
 
 LayoutMap::LayoutMap(std::initializer_list<Rule> rules) : LayoutMap(std::vector<Rule>(rules)) {}
 
-LayoutMap::LayoutMap(std::vector<Rule> rules) : rules_(std::move(rules)) { check(rules_); }
+LayoutMap::LayoutMap(std::vector<Rule> rules) : rules_(std::move(rules)) { check_rules(rules_); }
 
 std::optional<std::size_t> LayoutMap::find(std::string_view path) const {
   for (std::size_t i = 0; i < rules_.size(); ++i) {
@@ -47,7 +47,7 @@ std::optional<std::size_t> LayoutMap::find(std::string_view path) const {
   }
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < rules_.size(); ++i) {
-    if (!std::regex_match(path.begin(), path.end(), compiled(rules_[i].pattern))) continue;
+    if (!std::regex_match(path.begin(), path.end(), compiled_pattern(rules_[i].pattern))) continue;
     if (found) {
       throw MeshError(fmt::format(
           "layout map: \"{}\" matches multiple layouts: those of \"{}\" and of \"{}\"; expected one pattern "

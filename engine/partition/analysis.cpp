@@ -29,7 +29,7 @@ bool makes_zeros(const ir::Equation& equation, const std::vector<bool>& zeros) {
 }
 
 /// A wish that both readers have.
-void join(std::optional<Wish>& all, const Wish& more) {
+void join_wish(std::optional<Wish>& all, const Wish& more) {
   if (!all) {
     all = more;
     return;
@@ -73,7 +73,7 @@ class Analyzer {
 
   void add_output_wishes() {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      if (outputs_[i]) join(result_.wishes[result_.function->outputs()[i].id], *outputs_[i]);
+      if (outputs_[i]) join_wish(result_.wishes[result_.function->outputs()[i].id], *outputs_[i]);
     }
   }
 
@@ -131,7 +131,7 @@ class Analyzer {
       const Resolution resolution = has_bodies(equation) ? plan_bodies(result_, equation, wishes, setting_).resolution
                                                          : resolve_equation(result_, i, wishes, setting_);
       for (std::size_t k = 0; k < equation.inputs.size(); ++k) {
-        join(result_.wishes[equation.inputs[k].id], resolution.wishes[k]);
+        join_wish(result_.wishes[equation.inputs[k].id], resolution.wishes[k]);
       }
     }
   }

@@ -17,7 +17,7 @@ namespace {
 
 using ops::operator*;
 
-Value axis_index(ir::Builder& builder, const std::string& axis) {
+Value axis_index_value(ir::Builder& builder, const std::string& axis) {
   return {builder, builder.apply(ops::primitives::axis_index(), std::span<const ir::Var>{}, {{"axis", axis}}).front()};
 }
 
@@ -27,7 +27,7 @@ Value own_block(const Value& x, int dim, const std::string& axis, std::int64_t c
   const Shape shape = x.shape().with(dim, x.shape()[dim] / count);
   std::vector<Value> operands(static_cast<std::size_t>(x.rank()) + 1, ops::full(builder, int32, Shape{}, 0));
   operands[0] = x;
-  operands[static_cast<std::size_t>(dim) + 1] = axis_index(builder, axis) * static_cast<double>(shape[dim]);
+  operands[static_cast<std::size_t>(dim) + 1] = axis_index_value(builder, axis) * static_cast<double>(shape[dim]);
   return ops::apply(ops::primitives::dynamic_slice(), operands, {{"sizes", shape.to_vector()}}).front();
 }
 

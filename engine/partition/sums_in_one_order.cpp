@@ -20,7 +20,7 @@ namespace {
 using ir::Value;
 
 /// Dimension `first` and the `count` - 1 behind it as one.
-Value merged(const Value& x, std::int64_t first, std::int64_t count) {
+Value merged_dims(const Value& x, std::int64_t first, std::int64_t count) {
   Shape shape;
   for (int d = 0; d < x.rank(); ++d) {
     const bool is_merged = d > first && d < first + count;
@@ -36,7 +36,7 @@ Value one_sum_after_the_other(Value x, ops::Dims axes) {
     const std::int64_t last = axes.back();
     std::int64_t first = last;
     for (axes.pop_back(); !axes.empty() && axes.back() == first - 1; axes.pop_back()) --first;
-    x = ops::reduce_sum(merged(x, first, last - first + 1), {first});
+    x = ops::reduce_sum(merged_dims(x, first, last - first + 1), {first});
   }
   return x;
 }

@@ -46,11 +46,6 @@ bool is_element_op(const ir::Function& f, const Equation& e) {
       e.inputs, [&](Var v) { return f.type(v).shape == result.shape && in_loops(f.type(v).dtype, result.dtype); });
 }
 
-template <class T>
-bool contains(const std::vector<T>& all, const T& one) {
-  return std::ranges::count(all, one) != 0;
-}
-
 }  // namespace
 
 std::vector<int> ElementGroup::computed() const {

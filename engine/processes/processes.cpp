@@ -22,7 +22,7 @@ void check_time_limit(double seconds) {
   throw ValueError(fmt::format("processes: a time limit of {} s; give a positive number of seconds", seconds));
 }
 
-void copy(std::span<const std::byte> from, std::span<std::byte> to) {
+void copy_span(std::span<const std::byte> from, std::span<std::byte> to) {
   if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
 }
 
@@ -117,7 +117,7 @@ std::uint64_t Processes::start_all_gather(std::span<const std::byte> sent, std::
   const std::size_t block = sent.size();
   impl_->expect_room(received.size(), block * static_cast<std::size_t>(size()), name.op);
   const auto from = [&](int process) { return received.subspan(static_cast<std::size_t>(process) * block, block); };
-  copy(sent, from(rank()));
+  copy_span(sent, from(rank()));
   if (size() == 1) return 0;
   const auto part = [&](int process) { return Part{process, sent, from(process)}; };
   return impl_->start(name, block, -1, parts_of(size(), rank(), part));
@@ -139,7 +139,7 @@ std::uint64_t Processes::start_all_to_all(std::span<const std::byte> sent, std::
   }
   const std::size_t block = sent.size() / processes;
   const auto at = [&](int process) { return static_cast<std::size_t>(process) * block; };
-  copy(sent.subspan(at(rank()), block), received.subspan(at(rank()), block));
+  copy_span(sent.subspan(at(rank()), block), received.subspan(at(rank()), block));
   if (processes == 1) return 0;
   const auto part = [&](int process) {
     return Part{process, sent.subspan(at(process), block), received.subspan(at(process), block)};

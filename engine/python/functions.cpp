@@ -7,7 +7,7 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 
-#include <lockstep/exported_function.h>
+#include <lockstep/exchange/exported_function.h>
 
 #include "engine/python/bindings.h"
 #include "engine/python/numpy_arrays.h"

@@ -44,7 +44,7 @@ bool in_donor(const ResultSource& source, std::span<const Argument> arguments) {
   return donor.donated && donor.buffer->use_count() == 1 && (*donor.buffer)->writable();
 }
 
-std::byte* data(const std::shared_ptr<Buffer>& buffer) {
+std::byte* bytes_or_null(const std::shared_ptr<Buffer>& buffer) {
   return buffer == nullptr ? nullptr : static_cast<std::byte*>(buffer->data());
 }
 
@@ -63,18 +63,18 @@ void set_bases(const Executable& executable, CallFrame& frame, std::span<const A
   std::vector<std::byte*>& first = frame.bases.front();
   std::byte** const argument_bases = first.data() + base::first_argument;
   std::byte** next = argument_bases;
-  for (const Argument& argument : arguments) *next++ = data(*argument.buffer);
+  for (const Argument& argument : arguments) *next++ = bytes_or_null(*argument.buffer);
   for (std::size_t i = 0; i < written.size(); ++i) {
     const ResultSource& source = executable.results[i];
     const bool donated = source.kind == ResultSource::Kind::fresh && written[i] == nullptr;
-    *next++ = donated ? argument_bases[source.donor] : data(written[i]);
+    *next++ = donated ? argument_bases[source.donor] : bytes_or_null(written[i]);
   }
   for (std::size_t d = 0; d < frame.bases.size(); ++d) {
     std::vector<std::byte*>& bases = frame.bases[d];
-    bases[base::arena] = data(frame.arena);
-    bases[base::scratch] = data(frame.scratch[d]);
-    bases[base::constants] = data(executable.constants);
-    bases[base::all_shards] = data(frame.shards);
+    bases[base::arena] = bytes_or_null(frame.arena);
+    bases[base::scratch] = bytes_or_null(frame.scratch[d]);
+    bases[base::constants] = bytes_or_null(executable.constants);
+    bases[base::all_shards] = bytes_or_null(frame.shards);
     if (d > 0) std::copy(first.begin() + base::first_argument, first.end(), bases.begin() + base::first_argument);
   }
 }
@@ -123,7 +123,8 @@ int execute_with_others(const Executable& executable, CallFrame& frame, Record* 
       bytes.emplace_back();
       continue;
     }
-    bytes.emplace_back(data(*arguments[i].buffer), static_cast<std::size_t>(executable.argument_types[i].nbytes()));
+    bytes.emplace_back(bytes_or_null(*arguments[i].buffer),
+                       static_cast<std::size_t>(executable.argument_types[i].nbytes()));
   }
   calls.begin(bytes, name);
   if (executable.window_bytes > 0) {

@@ -28,7 +28,7 @@ std::shared_ptr<const ArrayState> note(const ArrayState& state) { return {std::s
 
 std::span<const std::byte> bytes_of(const Array& array, std::string_view op) {
   if (array.is_traced()) {
-    trace::check_alive(array, std::string(op));
+    tracing::check_alive(array, std::string(op));
     throw TraceError(std::string(op) + ": " + to_string(array.type()) +
                      " is a traced value and holds no data while its function is traced. Return it from the function "
                      "and read the result there.");
@@ -156,7 +156,7 @@ T Array::item() const {
 
 Array::operator bool() const {
   if (is_traced()) {
-    trace::check_alive(*this, "condition");
+    tracing::check_alive(*this, "condition");
     throw TraceError(
         "a C++ condition on a traced value of type " + to_string(type()) +
         ": its data do not exist while the function is traced, so `if`, `while`, `&&` and `?:` cannot "

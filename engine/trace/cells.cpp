@@ -13,8 +13,8 @@ namespace lockstep {
 
 namespace {
 
-using trace::open_traces;
-using trace::TraceFrame;
+using tracing::open_traces;
+using tracing::TraceFrame;
 
 /// How many traces are open down to the one of this number. Throws TraceError where it has closed; `who` is the text's
 /// beginning.
@@ -31,7 +31,7 @@ std::size_t depth_of(std::uint64_t number, const std::string& who) {
 }
 
 /// The cell in a trace within its own; `outside` is its value around that trace.
-trace::OpenCell& opened(TraceFrame& frame, const std::shared_ptr<CellState>& cell, const Array& outside) {
+tracing::OpenCell& opened(TraceFrame& frame, const std::shared_ptr<CellState>& cell, const Array& outside) {
   const auto known = std::ranges::find_if(frame.cells, [&](const auto& open) { return open.cell == cell; });
   if (known != frame.cells.end()) return *known;
   const ir::Var input = frame.builder.input(outside.type());
@@ -73,7 +73,7 @@ Array index_in(TraceFrame& frame) {
 
 }  // namespace
 
-namespace trace {
+namespace tracing {
 
 Array read(const std::shared_ptr<CellState>& cell) {
   Array value = cell->value;
@@ -119,11 +119,11 @@ void refuse_written(std::span<const TouchedCell> cells, const std::string& why) 
 
 std::uint64_t innermost_number() { return open_traces().empty() ? 0 : open_traces().back()->number; }
 
-}  // namespace trace
+}  // namespace tracing
 
-TraceLevel TraceLevel::current() { return TraceLevel(trace::innermost_number()); }
+TraceLevel TraceLevel::current() { return TraceLevel(tracing::innermost_number()); }
 
-bool TraceLevel::is_current() const { return trace::innermost_number() == number_; }
+bool TraceLevel::is_current() const { return tracing::innermost_number() == number_; }
 
 Array TraceLevel::run(const std::function<Array()>& function) const {
   const SetAside aside(depth_of(number_, "a level"));
@@ -153,7 +153,7 @@ std::vector<MappedAxis> TraceLevel::scanned_axes() const { return axes_taken(dep
 Cell::Cell(TraceLevel level, const Array& value, CellOptions options)
     : state_(std::make_shared<CellState>(level.number_, value, std::move(options))) {}
 
-Array Cell::get() const { return trace::read(state_); }
-void Cell::set(const Array& value) const { trace::replace(state_, value); }
+Array Cell::get() const { return tracing::read(state_); }
+void Cell::set(const Array& value) const { tracing::replace(state_, value); }
 
 }  // namespace lockstep

@@ -7,7 +7,7 @@
 
 #include "engine/trace/touched_cells.h"
 
-namespace lockstep::trace {
+namespace lockstep::tracing {
 
 /// The cell's value in the innermost trace. Throws TraceError where the cell's own trace has closed.
 Array read(const std::shared_ptr<CellState>& cell);
@@ -22,4 +22,4 @@ void refuse_written(std::span<const TouchedCell> cells, const std::string& why);
 /// The number of the innermost open trace; 0: none is open.
 std::uint64_t innermost_number();
 
-}  // namespace lockstep::trace
+}  // namespace lockstep::tracing

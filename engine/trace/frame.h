@@ -14,7 +14,7 @@
 #include "engine/trace/trace.h"
 
 // The open traces of this thread, which the tracer and its cells alone touch.
-namespace lockstep::trace {
+namespace lockstep::tracing {
 
 /// What one trace knows of a cell of an outer one.
 struct OpenCell {
@@ -45,4 +45,4 @@ std::vector<std::unique_ptr<TraceFrame>>& open_traces();
 /// A value of this trace.
 Array to_array(const TraceFrame& frame, ir::Var var, Origin origin);
 
-}  // namespace lockstep::trace
+}  // namespace lockstep::tracing

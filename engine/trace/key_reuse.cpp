@@ -7,7 +7,7 @@
 
 #include "engine/ir/primitive.h"
 
-namespace lockstep::trace {
+namespace lockstep::tracing {
 
 namespace {
 
@@ -108,4 +108,4 @@ void check_key_reuse(const Function& function) {
   follow_keys(function, inputs);
 }
 
-}  // namespace lockstep::trace
+}  // namespace lockstep::tracing

@@ -5,7 +5,7 @@
 
 #include "engine/ir/key_elements.h"
 
-namespace lockstep::trace {
+namespace lockstep::tracing {
 
 using ir::KeyElements;
 
@@ -18,4 +18,4 @@ std::vector<KeyElements> follow_keys(const ir::Function& function, std::span<con
 /// Checks a function by itself: all inputs are new keys.
 void check_key_reuse(const ir::Function& function);
 
-}  // namespace lockstep::trace
+}  // namespace lockstep::tracing

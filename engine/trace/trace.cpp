@@ -13,7 +13,7 @@
 #include "engine/trace/array_state.h"
 #include "engine/trace/frame.h"
 
-namespace lockstep::trace {
+namespace lockstep::tracing {
 
 std::vector<std::unique_ptr<TraceFrame>>& open_traces() {
   thread_local std::vector<std::unique_ptr<TraceFrame>> frames;
@@ -253,4 +253,4 @@ ScopeName::~ScopeName() {
   frame->builder.set_provenance(std::move(provenance));
 }
 
-}  // namespace lockstep::trace
+}  // namespace lockstep::tracing

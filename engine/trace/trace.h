@@ -15,7 +15,7 @@
 #include "engine/ir/primitive.h"
 #include "engine/trace/cells.h"
 
-namespace lockstep::trace {
+namespace lockstep::tracing {
 
 struct TraceFrame;
 
@@ -85,4 +85,4 @@ class ScopeName {
   std::shared_ptr<const std::string> previous_;
 };
 
-}  // namespace lockstep::trace
+}  // namespace lockstep::tracing

@@ -17,10 +17,10 @@ bool has_place_for(const Tree& batch, const RowWeights& weight) {
 /// A leaf of rank 0 is the same for all rows.
 bool has_rows(const Array& x) { return x.ndim() > 0; }
 
-std::int64_t rows_of(const Array& x) { return has_rows(x) ? x.dim(0) : 0; }
+std::int64_t rows_of_leaf(const Array& x) { return has_rows(x) ? x.dim(0) : 0; }
 
 /// "image is f32[4,2], label i32[3]".
-std::string leaves_text(const Tree& batch) {
+std::string types_of_leaves(const Tree& batch) {
   const std::vector<std::string> paths = batch.paths();
   const std::vector<Array> leaves = batch.leaves();
   std::string text;
@@ -60,11 +60,11 @@ void check(const Tree& batch, const RowWeights& weight) {
   }
   const std::int64_t rows = rows_of(batch);
   bool fits = rows > 0;
-  for (const Array& leaf : leaves) fits = fits && (!has_rows(leaf) || rows_of(leaf) == rows);
+  for (const Array& leaf : leaves) fits = fits && (!has_rows(leaf) || rows_of_leaf(leaf) == rows);
   if (has_weights(batch, weight)) fits = fits && batch.at(weight.path()).array().ndim() == 1;
   if (fits) return;
   throw DataError(
-      "[batch] " + leaves_text(batch) +
+      "[batch] " + types_of_leaves(batch) +
       "; give all leaves the same number of rows (dimension 0), at least one, or rank 0 where one value is for "
       "all rows; weights are of rank 1");
 }
@@ -75,7 +75,8 @@ void check(const Batch& batch) {
   }
   const std::int64_t rows = batch.x.dim(0);
   const bool has_weight = batch.weight.has_value();
-  if (rows_of(batch.y) == rows && (!has_weight || (batch.weight.ndim() == 1 && batch.weight.dim(0) == rows))) return;
+  if (rows_of_leaf(batch.y) == rows && (!has_weight || (batch.weight.ndim() == 1 && batch.weight.dim(0) == rows)))
+    return;
   const ArrayType weight = has_weight ? batch.weight.type() : ArrayType{float32, {rows}, {}};
   throw DataError("[batch] x is " + to_string(batch.x.type()) + ", y " + to_string(batch.y.type()) + ", weight " +
                   to_string(weight) + "; give all three the same number of rows, weight of rank 1");
@@ -84,7 +85,7 @@ void check(const Batch& batch) {
 std::int64_t rows_of(const Tree& batch) {
   const std::vector<Array> leaves = batch.leaves();
   const auto first = std::ranges::find_if(leaves, has_rows);
-  return first == leaves.end() ? 0 : rows_of(*first);
+  return first == leaves.end() ? 0 : rows_of_leaf(*first);
 }
 
 Tree with_weights(const Tree& batch, const RowWeights& weight) {

@@ -26,7 +26,8 @@ Tree in_float64(const Tree& tree) {
 }
 
 /// Loss, gradients, metrics and new state over a mesh of that many shards, as one tree; of several objectives, by name.
-Tree outcome(const detail::StepParts& parts, const TrainState& state, const Tree& batch, std::int64_t shards) {
+Tree outcome_over_shards(const detail::StepParts& parts, const TrainState& state, const Tree& batch,
+                         std::int64_t shards) {
   const Mesh mesh = data_mesh(shards, shards == 1 ? devices("cpu:0") : parts.options.devices, train::rows_of(batch));
   const auto mapped = [&parts](const std::vector<Tree>& shard) {
     const auto at = from_tree<TrainState>(shard[0]);
@@ -120,8 +121,8 @@ void check_one_meaning(const TrainStep& step, const TrainState& state, const Tre
   const TrainState wide{in_float64(whole.trainable), in_float64(whole.non_trainable), in_float64(whole.optimizer),
                         whole.step};
   const Tree rows = in_float64(train::with_weights(given, weight));
-  const Tree one = outcome(uncut, wide, rows, 1);
-  const Tree many = outcome(parts, wide, rows, shards);
+  const Tree one = outcome_over_shards(uncut, wide, rows, 1);
+  const Tree many = outcome_over_shards(parts, wide, rows, shards);
 
   double gradient_scale = 0;
   const std::vector<std::string> paths = one.paths();

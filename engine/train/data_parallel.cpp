@@ -17,8 +17,6 @@
 
 namespace lockstep {
 
-using detail::held;
-
 namespace {
 
 /// The usual batch as an argument: weights that are not given are nothing.
@@ -42,14 +40,14 @@ void check(const DataParallelOptions& options) {
 }
 
 /// The batch as the mesh cuts it: rows for each shard and microbatch, with their weights, real ones where these are 0.
-Tree whole_batch(const Tree& batch, const DataParallelOptions& options, const Mesh& mesh) {
+Tree batch_for_mesh(const Tree& batch, const DataParallelOptions& options, const Mesh& mesh) {
   const Tree filled = train::filled(batch, options.weight);
   return train::padded(train::with_weights(filled, options.weight), options.weight,
                        mesh.shards() * options.microbatches);
 }
 
 /// One step, as it is traced: (state, batch) -> (state, logs).
-Tree whole_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
+Tree traced_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
   if (parts.partitioned) return train::partitioned_step(parts, arguments);
   const Mesh mesh = train::batch_mesh(parts.options, train::rows_of(arguments[1]));
   const auto mapped = [&parts](const std::vector<Tree>& shard) {
@@ -57,7 +55,7 @@ Tree whole_step(const detail::StepParts& parts, const std::vector<Tree>& argumen
     return to_tree(train::replica_step(parts, from_tree<TrainState>(shard[0]), rows));
   };
   return detail::pmap_call(mapped, {.mesh = mesh, .in = {replicated, sharded(train::batch_axis)}, .out = {replicated}},
-                           {arguments[0], whole_batch(arguments[1], parts.options, mesh)}, 1);
+                           {arguments[0], batch_for_mesh(arguments[1], parts.options, mesh)}, 1);
 }
 
 }  // namespace
@@ -67,7 +65,7 @@ struct TrainStep::Impl {
   mutable detail::JitCache cache;
 
   std::pair<TrainState, Logs> call(TrainState state, Tree batch) const {
-    const auto function = [this](const std::vector<Tree>& arguments) { return whole_step(parts, arguments); };
+    const auto function = [this](const std::vector<Tree>& arguments) { return traced_step(parts, arguments); };
     std::array<Tree, 2> arguments = {to_tree(std::move(state)), std::move(batch)};
     return from_tree<std::pair<TrainState, Logs>>(cache.call(function, std::span<Tree>(arguments)));
   }
@@ -89,8 +87,8 @@ TrainStep::TrainStep(detail::StepParts parts) {
   impl_ = std::move(impl);
 }
 
-const detail::StepParts& TrainStep::parts() const { return held(impl_, "training step").parts; }
-std::size_t TrainStep::traces() const { return held(impl_, "training step").cache.traces(); }
+const detail::StepParts& TrainStep::parts() const { return detail::held(impl_, "training step").parts; }
+std::size_t TrainStep::traces() const { return detail::held(impl_, "training step").cache.traces(); }
 
 Mesh TrainStep::mesh(std::int64_t rows) const {
   const detail::StepParts& own = parts();
@@ -111,11 +109,11 @@ TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
 
 std::pair<TrainState, Logs> TrainStep::operator()(TrainState state, const Batch& batch) const {
   train::check(batch);
-  return held(impl_, "training step").call(std::move(state), to_tree(BatchArgument(batch)));
+  return detail::held(impl_, "training step").call(std::move(state), to_tree(BatchArgument(batch)));
 }
 
 std::pair<TrainState, Logs> TrainStep::run(TrainState state, Tree batch) const {
-  const Impl& impl = held(impl_, "training step");
+  const Impl& impl = detail::held(impl_, "training step");
   const RowWeights& weight = impl.parts.options.weight;
   batch = train::without_empty_weights(std::move(batch), weight);
   train::check(batch, weight);
@@ -123,11 +121,13 @@ std::pair<TrainState, Logs> TrainStep::run(TrainState state, Tree batch) const {
 }
 
 Function TrainStep::traced(const TrainState& state, const Tree& batch) const {
-  const RowWeights& weight = held(impl_, "training step").parts.options.weight;
+  const RowWeights& weight = detail::held(impl_, "training step").parts.options.weight;
   const Tree rows = train::without_empty_weights(batch, weight);
   train::check(rows, weight);
   return trace(
-      [this](const std::vector<Tree>& arguments) { return whole_step(held(impl_, "training step").parts, arguments); },
+      [this](const std::vector<Tree>& arguments) {
+        return traced_step(detail::held(impl_, "training step").parts, arguments);
+      },
       {to_tree(state), rows});
 }
 
@@ -143,7 +143,7 @@ Tree whole_evaluation(const detail::StepParts& parts, const std::vector<Tree>& a
   };
   return detail::pmap_call(
       mapped, {.mesh = mesh, .in = {replicated, replicated, sharded(train::batch_axis)}, .out = {replicated}},
-      {arguments[0], arguments[1], whole_batch(arguments[2], parts.options, mesh)}, 1);
+      {arguments[0], arguments[1], batch_for_mesh(arguments[2], parts.options, mesh)}, 1);
 }
 
 }  // namespace
@@ -173,11 +173,11 @@ EvaluateStep::EvaluateStep(detail::StepParts parts) {
 std::map<std::string, Weighted> EvaluateStep::operator()(const Tree& trainable, const Tree& non_trainable,
                                                          const Batch& batch) const {
   train::check(batch);
-  return held(impl_, "evaluation step").call(trainable, non_trainable, to_tree(BatchArgument(batch)));
+  return detail::held(impl_, "evaluation step").call(trainable, non_trainable, to_tree(BatchArgument(batch)));
 }
 
 std::map<std::string, Weighted> EvaluateStep::run(const Tree& trainable, const Tree& non_trainable, Tree batch) const {
-  const Impl& impl = held(impl_, "evaluation step");
+  const Impl& impl = detail::held(impl_, "evaluation step");
   const RowWeights& weight = impl.parts.options.weight;
   batch = train::without_empty_weights(std::move(batch), weight);
   train::check(batch, weight);

@@ -34,7 +34,7 @@ void check_terms(std::size_t before, std::size_t now) {
 
 /// Loss, each term's weight of this part of the rows, new state and metrics, as one tree. `totals`: the terms' weights over
 /// the whole batch where they are known, or null.
-Tree outcome(const WithAux& result, const std::vector<Array>* totals) {
+Tree outcome_of_loss(const WithAux& result, const std::vector<Array>* totals) {
   if (totals != nullptr) check_terms(totals->size(), result.loss.terms.size());
   std::map<std::string, Tree> metrics;
   for (const auto& [name, metric] : result.metrics) {
@@ -89,7 +89,7 @@ detail::ValueAndGradients with_gradients(const LossPoint& point, const std::vect
   const Tree entered = entering(point.trainable, point.declared);
   const auto function = [&](const std::vector<Tree>& arguments) {
     const WithAux result = point.objective.loss(with_part(entered, arguments[0], trained), point.non_trainable, rows);
-    return scaled(outcome(result, totals), point.loss_scale);
+    return scaled(outcome_of_loss(result, totals), point.loss_scale);
   };
   const Tree part = only(entered, trained);
   if (part.size() == 0) return {unscaled(function({part}), point.loss_scale), {part}};
@@ -114,7 +114,7 @@ std::vector<Array> shard_weights(const LossPoint& point) {
   return from_tree<std::vector<Array>>(sequential_map(weights, point.shard, options));
 }
 
-/// What `outcome` gives, of the whole shard; gradients of declared leaves are this replica's own.
+/// What `outcome_of_loss` gives, of the whole shard; gradients of declared leaves are this replica's own.
 std::pair<Tree, Tree> value_and_gradients(const LossPoint& point, const std::vector<bool>& trained) {
   if (point.parts.options.microbatches == 1) {
     auto [value, gradients] = with_gradients(point, trained, point.shard, nullptr);

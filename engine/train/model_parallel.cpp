@@ -57,7 +57,7 @@ std::int64_t multiple_of_rows(const detail::StepParts& parts, const Tree& rows) 
 }
 
 /// The batch as the partitioned function is given it: in microbatches, which are cut side by side, so that no row moves.
-Tree whole_batch(const detail::StepParts& parts, const Tree& batch) {
+Tree batch_for_partition(const detail::StepParts& parts, const Tree& batch) {
   const RowWeights& weight = parts.options.weight;
   const Tree weighted = with_weights(filled(batch, weight), weight);
   const Tree rows = padded(weighted, weight, multiple_of_rows(parts, weighted));
@@ -87,8 +87,8 @@ detail::PartitionCall partition_of(const ModelParallelOptions& options) {
           .keep_cut = true};
 }
 
-VariableLayouts layouts_of(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,
-                           const Tree& batch) {
+VariableLayouts layouts_of_variables(const detail::StepParts& parts, const Tree& trainable, const Tree& non_trainable,
+                                     const Tree& batch) {
   const Tree rows = one_part(batch, parts.options.microbatches);
   return {*parts.partitioned, trainable, non_trainable, declared_layouts(parts, trainable, non_trainable, rows)};
 }
@@ -109,10 +109,10 @@ struct WholeStep {
   detail::PartitionCall call;
 };
 
-WholeStep whole_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
+WholeStep step_of_whole_batch(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
   const auto state = from_tree<TrainState>(arguments[0]);
-  Tree batch = whole_batch(parts, arguments[1]);
-  VariableLayouts layouts = layouts_of(parts, state.trainable, state.non_trainable, batch);
+  Tree batch = batch_for_partition(parts, arguments[1]);
+  VariableLayouts layouts = layouts_of_variables(parts, state.trainable, state.non_trainable, batch);
   TreeFunction function = [&parts, layouts](const std::vector<Tree>& whole) {
     const auto mapped = [&](const std::vector<Tree>& replica) {
       return to_tree(replica_step(parts, from_tree<TrainState>(replica[0]), replica[1], &layouts));
@@ -140,14 +140,14 @@ Tree cut_as(const VariableLayouts& layouts, const Mesh& mesh, const Tree& state)
 }  // namespace
 
 Tree partitioned_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
-  const WholeStep step = whole_step(parts, arguments);
+  const WholeStep step = step_of_whole_batch(parts, arguments);
   const Tree state = cut_as(step.layouts, parts.partitioned->mesh, arguments[0]);
   return detail::partition_call(step.function, step.call, {state, step.batch});
 }
 
 Tree partitioned_evaluation(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
-  const Tree batch = whole_batch(parts, arguments[2]);
-  const VariableLayouts layouts = layouts_of(parts, arguments[0], arguments[1], batch);
+  const Tree batch = batch_for_partition(parts, arguments[2]);
+  const VariableLayouts layouts = layouts_of_variables(parts, arguments[0], arguments[1], batch);
   const TreeFunction function = [&](const std::vector<Tree>& whole) {
     const auto mapped = [&](const std::vector<Tree>& replica) {
       return to_tree(replica_evaluation(parts.objectives[0].loss, parts.options, layouts.read(replica[0]), replica[1],
@@ -171,7 +171,7 @@ Tree partitioned_evaluation(const detail::StepParts& parts, const std::vector<Tr
 LayoutPlan plan_of_step(const detail::StepParts& parts, const std::vector<Tree>& arguments) {
   LayoutPlan plan;
   const auto function = [&](const std::vector<Tree>& traced) {
-    const WholeStep step = whole_step(parts, traced);
+    const WholeStep step = step_of_whole_batch(parts, traced);
     plan = detail::partition_plan(step.function, step.call, {traced[0], step.batch});
     plan.unused_rules = step.layouts.unused_rules();
     for (const std::string& pattern : plan.unused_rules) {

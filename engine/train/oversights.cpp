@@ -69,7 +69,7 @@ std::vector<double> weights_of(const detail::StepParts& parts, const TrainState&
   return found;
 }
 
-std::string leaves_text(const std::vector<std::string>& paths) {
+std::string listed_paths(const std::vector<std::string>& paths) {
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(paths.size(), 4); ++i) {
     text += (i == 0 ? "'" : ", '") + paths[i] + "'";
@@ -146,7 +146,7 @@ std::vector<std::string> idle_masks(const std::vector<Objective>& objectives, co
       for (const optim::Selection& selection : optimizer.selections) {
         if (std::any_of(paths.begin(), paths.end(), selection.mask)) continue;
         texts.push_back("optimizer" + (part.empty() ? std::string() : " of '" + part + "'") + of_objective(objective) +
-                        ": " + selection.text + " takes none of the leaves " + leaves_text(paths) +
+                        ": " + selection.text + " takes none of the leaves " + listed_paths(paths) +
                         "; paths are those of the part that the optimizer has, correct it");
       }
     }

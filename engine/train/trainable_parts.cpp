@@ -48,18 +48,18 @@ void check_parts(const Objective& objective) {
   }
 }
 
-Tree only(const Tree& tree, const std::vector<bool>& kept, std::size_t& leaf) {
+Tree only_kept(const Tree& tree, const std::vector<bool>& kept, std::size_t& leaf) {
   switch (tree.kind()) {
     case Tree::Kind::leaf:
       return kept[leaf++] ? tree : Tree();
     case Tree::Kind::list: {
       std::vector<Tree> items;
-      for (const Tree& item : tree.items()) items.push_back(only(item, kept, leaf));
+      for (const Tree& item : tree.items()) items.push_back(only_kept(item, kept, leaf));
       return Tree::list(std::move(items));
     }
     case Tree::Kind::dict: {
       std::map<std::string, Tree> entries;
-      for (const auto& [key, item] : tree.entries()) entries.emplace(key, only(item, kept, leaf));
+      for (const auto& [key, item] : tree.entries()) entries.emplace(key, only_kept(item, kept, leaf));
       return Tree::dict(std::move(entries));
     }
     default:
@@ -122,7 +122,7 @@ Tree only(const Tree& tree, const std::vector<bool>& kept) {
   for (const bool keep : kept) all = all && keep;
   if (all) return tree;
   std::size_t leaf = 0;
-  return only(tree, kept, leaf);
+  return only_kept(tree, kept, leaf);
 }
 
 Tree with_part(const Tree& whole, const Tree& part, const std::vector<bool>& kept) {

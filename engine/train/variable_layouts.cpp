@@ -125,8 +125,8 @@ struct UsedRules {
   std::vector<bool> layouts, slots;
 };
 
-std::map<std::string, VariableLayout> layouts_of(const ModelParallelOptions& options, const Tree& tree,
-                                                 const std::map<std::string, Layout>& declared, UsedRules& used) {
+std::map<std::string, VariableLayout> layouts_by_path(const ModelParallelOptions& options, const Tree& tree,
+                                                      const std::map<std::string, Layout>& declared, UsedRules& used) {
   std::map<std::string, VariableLayout> layouts;
   const std::vector<std::string> paths = tree.paths();
   const std::vector<Array> leaves = tree.leaves();
@@ -163,9 +163,9 @@ std::string below(const std::string& path, std::string_view first) {
 VariableLayouts::VariableLayouts(const ModelParallelOptions& options, const Tree& trainable, const Tree& non_trainable,
                                  const std::map<std::string, Layout>& declared) {
   UsedRules used{std::vector<bool>(options.layouts.rules().size()), std::vector<bool>(options.slots.rules().size())};
-  trainable_ = layouts_of(options, trainable, declared, used);
+  trainable_ = layouts_by_path(options, trainable, declared, used);
   UsedRules of_state{used.layouts, std::vector<bool>(used.slots.size())};  // what is not trained has no slots
-  non_trainable_ = layouts_of(options, non_trainable, declared, of_state);
+  non_trainable_ = layouts_by_path(options, non_trainable, declared, of_state);
   used.layouts = of_state.layouts;
   for (auto& [path, own] : non_trainable_) own.kept = own.read;
   add_unused(options.layouts, used.layouts, "", options.strict, trainable);

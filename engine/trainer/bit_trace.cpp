@@ -17,7 +17,7 @@ namespace lockstep::callbacks {
 namespace {
 
 /// Of a row of such a file.
-std::int64_t step_in(const std::string& row) { return std::strtoll(row.c_str(), nullptr, 10); }
+std::int64_t step_of_bits(const std::string& row) { return std::strtoll(row.c_str(), nullptr, 10); }
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void BitTrace::on_begin(const StepReport& report, const Tree&) {
   if (world()->rank() != 0) return;
   file_ = std::make_unique<detail::LogFile>(path_, [&](const std::string& line) {
     if (report.step == 0) return false;
-    return line.starts_with("step,") || step_in(line) <= report.step;
+    return line.starts_with("step,") || step_of_bits(line) <= report.step;
   });
   if (file_->is_empty()) file_->append("step,variable,sha256");
 }
@@ -38,7 +38,7 @@ void BitTrace::on_begin(const StepReport& report, const Tree&) {
 void BitTrace::on_resume(const StepReport& report, const Tree&, Requests&) {
   if (file_ == nullptr || !report.is_extra) return;
   file_->rewrite(
-      [&](const std::string& line) { return step_in(line) == report.step ? std::nullopt : std::optional(line); });
+      [&](const std::string& line) { return step_of_bits(line) == report.step ? std::nullopt : std::optional(line); });
 }
 
 void BitTrace::on_step(const StepReport& report, const Tree& state, Requests&) {

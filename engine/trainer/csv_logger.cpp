@@ -31,7 +31,7 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-std::optional<std::int64_t> step_in(const std::string& cell) {
+std::optional<std::int64_t> step_in_cell(const std::string& cell) {
   std::int64_t step = 0;
   const char* end = cell.data() + cell.size();
   const auto [last, error] = std::from_chars(cell.data(), end, step);
@@ -77,7 +77,7 @@ void CsvLogger::on_begin(const StepReport& report, const Tree&) {
       columns_ = cells;
       return true;
     }
-    const auto step = step_column < cells.size() ? step_in(cells[step_column]) : std::nullopt;
+    const auto step = step_column < cells.size() ? step_in_cell(cells[step_column]) : std::nullopt;
     return step && *step <= report.step && *step > 0 && report.step > 0;
   });
   begin_without_rows();
@@ -98,7 +98,7 @@ void CsvLogger::on_resume(const StepReport& report, const Tree&, Requests&) {
     table.push_back(cells_of(line));
     std::vector<std::string>& cells = table.back();
     cells.resize(columns_.size());
-    if (step_in(cells[place]) != report.step) continue;
+    if (step_in_cell(cells[place]) != report.step) continue;
     if (report.is_extra) {
       table.pop_back();
       continue;

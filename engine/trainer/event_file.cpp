@@ -91,7 +91,7 @@ double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-[[noreturn]] void fail(const std::filesystem::path& path, int error) {
+[[noreturn]] void fail_to_write_events(const std::filesystem::path& path, int error) {
   throw CheckpointError("[tensor_board] " + path.string() + " cannot be written: " + std::strerror(error));
 }
 
@@ -133,7 +133,7 @@ EventFile::EventFile(const std::filesystem::path& folder, std::int64_t step) {
   for (int number = 0; descriptor_ < 0; ++number) {
     path_ = folder / fmt::format("{}{:010}.{}.{}.{}", name_prefix, stamp, host_name(), getpid(), number);
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
-    if (descriptor_ < 0 && errno != EEXIST) fail(path_, errno);
+    if (descriptor_ < 0 && errno != EEXIST) fail_to_write_events(path_, errno);
   }
   event(0, bytes_field(event_fields::file_version, "brain.Event:2"));
   start(step + 1);
@@ -155,7 +155,7 @@ void EventFile::event(std::int64_t step, const std::string& what) {
   for (std::size_t done = 0; done < record.size();) {
     const ssize_t wrote = ::write(descriptor_, record.data() + done, record.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) fail(path_, errno);
+    if (wrote <= 0) fail_to_write_events(path_, errno);
     done += static_cast<std::size_t>(wrote);
   }
 }

@@ -23,7 +23,7 @@ JsonLinesLogger::~JsonLinesLogger() = default;
 namespace {
 
 /// Of what such a file has; 0 where it is none of its lines.
-std::int64_t step_in(const json::Parsed& row) {
+std::int64_t step_in_object(const json::Parsed& row) {
   const json::Value* found = row.value ? row.value->find("step") : nullptr;
   return found == nullptr ? 0 : found->integer().value_or(0);
 }
@@ -31,7 +31,7 @@ std::int64_t step_in(const json::Parsed& row) {
 /// The row of the step that a run has ended with as a longer one would have written it.
 std::optional<std::string> taken_back(const std::string& line, const StepReport& resumed) {
   json::Parsed row = json::parse(line);
-  if (step_in(row) != resumed.step) return line;
+  if (step_in_object(row) != resumed.step) return line;
   if (resumed.is_extra) return std::nullopt;
   std::erase_if(*row.value->entries(), [](const auto& entry) { return trainer::is_of_validation(entry.first); });
   return row.value->to_string(std::nullopt, json::Utf8::replaced);
@@ -42,7 +42,7 @@ std::optional<std::string> taken_back(const std::string& line, const StepReport&
 void JsonLinesLogger::on_begin(const StepReport& report, const Tree&) {
   if (world()->rank() != 0) return;
   file_ = std::make_unique<detail::LogFile>(path_, [&](const std::string& line) {
-    const std::int64_t step = step_in(json::parse(line));
+    const std::int64_t step = step_in_object(json::parse(line));
     return step > 0 && step <= report.step;
   });
 }

@@ -18,7 +18,7 @@
 namespace lockstep::detail {
 namespace {
 
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& doing, int error) {
+[[noreturn]] void fail_with_log(const std::filesystem::path& path, const std::string& doing, int error) {
   throw CheckpointError("[fit] " + path.string() + " cannot be " + doing + ": " + std::strerror(error));
 }
 
@@ -27,7 +27,7 @@ void write_all(int descriptor, const std::string& text, const std::filesystem::p
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t wrote = ::write(descriptor, text.data() + done, text.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) fail(path, "written", errno);
+    if (wrote <= 0) fail_with_log(path, "written", errno);
     done += static_cast<std::size_t>(wrote);
   }
 }
@@ -67,7 +67,7 @@ LogFile::~LogFile() { close(); }
 
 void LogFile::open() {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail(path_, "written", errno);
+  if (descriptor_ < 0) fail_with_log(path_, "written", errno);
   owner_ = ::getpid();
   // Only who holds it is an error: not every system knows locks.
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK ||
@@ -97,7 +97,7 @@ void LogFile::rewrite(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) text += line + "\n";
   const std::filesystem::path beside = path_.parent_path() / ("." + path_.filename().string() + ".anew");
   const int descriptor = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor < 0) fail(beside, "written", errno);
+  if (descriptor < 0) fail_with_log(beside, "written", errno);
   try {
     write_all(descriptor, text, beside);
   } catch (...) {
@@ -109,7 +109,7 @@ void LogFile::rewrite(const std::vector<std::string>& lines) {
   if (std::rename(beside.c_str(), path_.c_str()) != 0) {
     const int error = errno;
     ::unlink(beside.c_str());
-    fail(path_, "written", error);
+    fail_with_log(path_, "written", error);
   }
   is_empty_ = lines.empty();
   open();

@@ -31,13 +31,7 @@ using ir::Value;
 using ir::Var;
 using ops::Dims;
 
-ir::AxisSizes without(const ir::AxisSizes& axes, const std::string& name) {
-  std::vector<ir::AxisSizes::Axis> rest = axes.axes();
-  std::erase_if(rest, [&](const ir::AxisSizes::Axis& axis) { return axis.name == name; });
-  return ir::AxisSizes(std::move(rest));
-}
-
-ArrayType without(ArrayType type, const std::string& axis) {
+ArrayType invariant_along(ArrayType type, const std::string& axis) {
   type.varying = type.varying.without({axis});
   return type;
 }
@@ -75,14 +69,15 @@ std::vector<Var> emit_without_axis(Builder& builder, const Equation& equation, s
 
 /// A sub-function along the types of which the axis no longer varies.
 ir::FunctionPtr without_axis(const Function& f, const std::string& axis) {
-  Builder builder(without(f.axes(), axis));
+  Builder builder(f.axes().without(axis));
   VarMap map(f);
-  for (const Var v : f.inputs()) map.set(v, builder.input(without(f.type(v), axis)));
+  for (const Var v : f.inputs()) map.set(v, builder.input(invariant_along(f.type(v), axis)));
   for (const Equation& equation : f.equations()) {
     map.set(equation.outputs, emit_without_axis(builder, equation, map.at(equation.inputs), axis));
   }
   std::vector<Var> outputs;
-  for (const Var v : f.outputs()) outputs.push_back(as_type(builder, map.at(v), without(f.type(v), axis), "in_turn"));
+  for (const Var v : f.outputs())
+    outputs.push_back(as_type(builder, map.at(v), invariant_along(f.type(v), axis), "in_turn"));
   return builder.finish(std::move(outputs));
 }
 
@@ -122,13 +117,13 @@ class InTurn {
         when_(f.types().size(), When::before),
         cause_(f.types().size(), nullptr),
         maker_(f.types().size(), nullptr),
-        builder_(without(f.axes(), axis_)),
+        builder_(f.axes().without(axis_)),
         map_(f) {}
 
   ir::FunctionPtr run() {
     classify();
     for (std::size_t i = 1; i < f_.inputs().size(); ++i) {
-      ArrayType type = without(f_.type(f_.inputs()[i]), axis_);
+      ArrayType type = invariant_along(f_.type(f_.inputs()[i]), axis_);
       const bool is_part = i <= parts_;
       if (is_part) type.shape = type.shape.insert(0, size_);
       const Var v = builder_.input(type);
@@ -273,7 +268,7 @@ class InTurn {
 
   /// Of a reduction's operand, as the scan adds it up.
   ArrayType accumulated(const Reduction& reduction) const {
-    ArrayType type = without(f_.type(reduction.equation->inputs[0]), axis_);
+    ArrayType type = invariant_along(f_.type(reduction.equation->inputs[0]), axis_);
     if (is_narrow_float(type.dtype)) type.dtype = DType::float32;
     return type;
   }
@@ -305,7 +300,7 @@ class InTurn {
     operands.insert(operands.end(), stacked_.begin(), stacked_.end());
     for (std::size_t i = 0; i <= parts_; ++i) {
       const Var v = f_.inputs()[i];
-      map.set(v, body.input(without(f_.type(v), axis_)));
+      map.set(v, body.input(invariant_along(f_.type(v), axis_)));
     }
     for (const Equation& equation : f_.equations()) {
       if (!is_in_loop(equation)) continue;
@@ -326,7 +321,8 @@ class InTurn {
       body.set_provenance(reduction.equation->provenance);
       const Var operand = reduction.equation->inputs[0];
       emit_light(body, map, reduction.equation->inputs);
-      const Var own = as_type(body, map.at(operand), without(f_.type(operand), axis_), describe(*reduction.equation));
+      const Var own =
+          as_type(body, map.at(operand), invariant_along(f_.type(operand), axis_), describe(*reduction.equation));
       if (!reduction.is_carried) {
         rows.push_back(own);
         continue;

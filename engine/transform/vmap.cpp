@@ -17,12 +17,6 @@ using ir::Function;
 using ir::Value;
 using ir::Var;
 
-ir::AxisSizes without(const ir::AxisSizes& axes, const std::string& name) {
-  std::vector<ir::AxisSizes::Axis> rest = axes.axes();
-  std::erase_if(rest, [&](const ir::AxisSizes::Axis& axis) { return axis.name == name; });
-  return ir::AxisSizes(std::move(rest));
-}
-
 /// Whether an attribute names the axis, or holds a function traced under it.
 bool names_axis(const Attrs& attrs, const std::string& axis) {
   return std::ranges::any_of(attrs.entries(), [&](const Attrs::Entry& entry) {
@@ -42,7 +36,7 @@ class Batching {
       : f_(f),
         size_(size),
         axis_(std::move(axis)),
-        builder_(without(f.axes(), axis_)),
+        builder_(f.axes().without(axis_)),
         map_(f),
         batched_(f.types().size()) {}
 

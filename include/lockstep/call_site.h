@@ -1,21 +1,26 @@
 #pragma once
 
-#include <source_location>
-
 #include <lockstep/export.h>
 
 namespace lockstep::detail {
 
-#if defined(__cpp_lib_source_location)
-using SourceLocation = std::source_location;
-#else
-/// Of a standard library without it: errors then say the layer alone.
+/// A place in a program: file and line. Of our own, as every compiler must name the same type: std::source_location is not
+/// there for clang 14, and a program that had another type here would not link.
 struct SourceLocation {
-  static constexpr SourceLocation current() { return {}; }
-  constexpr const char* file_name() const { return ""; }
-  constexpr unsigned line() const { return 0; }
+  /// As a default argument it is the place of the call.
+  static constexpr SourceLocation current(const char* file = __builtin_FILE(),
+                                          unsigned line = __builtin_LINE()) noexcept {
+    SourceLocation here;
+    here.file_ = file;
+    here.line_ = line;
+    return here;
+  }
+  constexpr const char* file_name() const noexcept { return file_; }
+  constexpr unsigned line() const noexcept { return line_; }
+
+  const char* file_ = "";
+  unsigned line_ = 0;
 };
-#endif
 
 /// Makes `at` the place of this thread's call, unless the library's own code stands there; returns what it was.
 LOCKSTEP_API SourceLocation enter_call(const SourceLocation& at) noexcept;

@@ -1,8 +1,9 @@
 #pragma once
 
-// Weights, functions and programs that come from other libraries and go to them.
+// The component exchange: weights and functions of other libraries, StableHLO, TFRecord files.
 
-#include <lockstep/exported_function.h>
-#include <lockstep/key_map.h>
-#include <lockstep/stablehlo.h>
-#include <lockstep/weight_files.h>
+#include <lockstep/exchange/exported_function.h>
+#include <lockstep/exchange/key_map.h>
+#include <lockstep/exchange/stablehlo.h>
+#include <lockstep/exchange/tfrecord.h>
+#include <lockstep/exchange/weight_files.h>

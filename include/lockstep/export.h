@@ -1,4 +1,5 @@
 #pragma once
 
-/// Marks what the shared library offers; everything else has hidden visibility.
+/// Marks what the shared library exports, to users and, from internal headers, to components; everything else has hidden
+/// visibility.
 #define LOCKSTEP_API __attribute__((visibility("default")))

@@ -63,6 +63,11 @@ Function trace_function(const F& function, const Args&... examples) {
       {to_tree(examples)...});
 }
 
+namespace detail {
+/// The arrays that a traced function captured, which are its hidden last inputs.
+LOCKSTEP_API std::vector<Array> captured_arrays(const Function& function);
+}  // namespace detail
+
 /// Reads a printed program. Throws IrError naming line and column.
 LOCKSTEP_API Function parse_function(std::string_view text);
 

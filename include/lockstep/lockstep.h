@@ -1,12 +1,14 @@
 #pragma once
 
+// The core of Lockstep. Components have headers of their own: vision.h, text.h, audio.h, scientific.h, exchange.h,
+// optim_contrib.h.
+
 #include <lockstep/activations.h>
 #include <lockstep/arithmetic.h>
 #include <lockstep/array.h>
 #include <lockstep/array_view.h>
 #include <lockstep/attention.h>
 #include <lockstep/batch_invariant.h>
-#include <lockstep/bounding_boxes.h>
 #include <lockstep/callbacks.h>
 #include <lockstep/cell.h>
 #include <lockstep/checkpoint.h>
@@ -22,14 +24,12 @@
 #include <lockstep/einsum.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
-#include <lockstep/exchange.h>
 #include <lockstep/fft.h>
 #include <lockstep/function.h>
 #include <lockstep/generation.h>
 #include <lockstep/gradient_transformations.h>
 #include <lockstep/grids.h>
-#include <lockstep/image.h>
-#include <lockstep/image_filters.h>
+#include <lockstep/implicit_differentiation.h>
 #include <lockstep/indexing.h>
 #include <lockstep/initializers.h>
 #include <lockstep/layers.h>
@@ -53,13 +53,11 @@
 #include <lockstep/metrics_classification.h>
 #include <lockstep/metrics_regression.h>
 #include <lockstep/metrics_threshold.h>
-#include <lockstep/minimize.h>
 #include <lockstep/model.h>
 #include <lockstep/model_parallel.h>
 #include <lockstep/models.h>
 #include <lockstep/named.h>
 #include <lockstep/named_scope.h>
-#include <lockstep/odeint.h>
 #include <lockstep/ops.h>
 #include <lockstep/optim.h>
 #include <lockstep/optimizer_wrappers.h>
@@ -69,13 +67,11 @@
 #include <lockstep/partitioned.h>
 #include <lockstep/perturbations.h>
 #include <lockstep/plan.h>
-#include <lockstep/polynomials.h>
 #include <lockstep/precision.h>
 #include <lockstep/precision_policy.h>
 #include <lockstep/processes.h>
 #include <lockstep/products.h>
 #include <lockstep/profile.h>
-#include <lockstep/projections.h>
 #include <lockstep/quantization.h>
 #include <lockstep/random.h>
 #include <lockstep/ravel_tree.h>
@@ -84,10 +80,7 @@
 #include <lockstep/remat.h>
 #include <lockstep/scan_layers.h>
 #include <lockstep/schedules.h>
-#include <lockstep/second_order.h>
 #include <lockstep/sequential_map.h>
-#include <lockstep/signal.h>
-#include <lockstep/solvers.h>
 #include <lockstep/summary.h>
 #include <lockstep/train.h>
 #include <lockstep/trainer.h>

@@ -8,7 +8,6 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/model.h>
-#include <lockstep/models_image.h>
 #include <lockstep/tree.h>
 
 namespace lockstep::models {

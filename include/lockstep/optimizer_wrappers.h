@@ -120,18 +120,6 @@ struct PlateauOptions {
 /// for options out of range. (Optax' contrib.reduce_on_plateau; Keras' and PyTorch's ReduceLROnPlateau)
 LOCKSTEP_API GradientTransformation reduce_on_plateau(PlateauOptions options = {});
 
-/// How `mechanize` scales.
-struct MechanizeOptions {
-  double weight_decay = 1e-2;  ///< Of the gradients that the scale is learned from, relative to both norms.
-  double epsilon = 1e-8;       ///< Added to roots and norms.
-  double first_scale = 1e-6;   ///< The first scale.
-  std::int64_t estimates = 6;  ///< Scales that are learned beside each other, with averages of 10, 100, ... steps.
-};
-/// The inner transformation's updates times a scale that is learned from how they agree with later gradients: p = start +
-/// scale * sum of updates. Cutkosky, Defazio and Mehta 2023. Real leaves. Its state is {"count", "start", "sums", "largest",
-/// "squares", "scales", "inner"}. Throws ValueError for options that are negative or estimates below 1. (Optax' contrib.mechanize)
-LOCKSTEP_API GradientTransformation mechanize(GradientTransformation inner, MechanizeOptions options = {});
-
 /// Rates that stand in the state, where they are seen and may be changed between steps without a new trace: `make` is
 /// given one for each name and makes the transformation. A number stands there until it is replaced
 /// (`state.with("values/rate", array(0.1))`, a float64 scalar); a schedule writes its value of each step. The state is

@@ -7,10 +7,10 @@
 namespace lockstep::tests {
 namespace {
 
-using Values = std::vector<float>;
+using Numbers = std::vector<float>;
 
-void check_near(const Array& a, const Values& expected) {
-  const Values values = a.to_vector<float>();
+void check_near(const Array& a, const Numbers& expected) {
+  const Numbers values = a.to_vector<float>();
   REQUIRE(values.size() == expected.size());
   for (std::size_t i = 0; i < values.size(); ++i)
     CHECK(values[i] == doctest::Approx(expected[i]).epsilon(1e-6).scale(1));
@@ -52,7 +52,7 @@ Tree counters_grow_by_contributions(const Replicas& replicas) {
 
 Tree losses_stay_finite(const Replicas& replicas) {
   const Model<Array, Array> model([](const Scope&, const Array& x) { return x; });
-  const Batch batch = batch_of(array(Values{1, 2, 3, 4, 4, 3, 2, 1}, {8, 1}));
+  const Batch batch = batch_of(array(Numbers{1, 2, 3, 4, 4, 3, 2, 1}, {8, 1}));
   const TrainStep step = identity_step(model, replicas);
   TrainState state = started(step, model, batch);
   for (int i = 0; i < 500; ++i) {
@@ -64,7 +64,7 @@ Tree losses_stay_finite(const Replicas& replicas) {
 }
 
 Tree accuracy_is_a_share(const Replicas& replicas) {
-  Values logits(200, 0.0F);
+  Numbers logits(200, 0.0F);
   for (std::size_t row = 0; row < 100; ++row) logits[2 * row + (row < 89 ? 1 : 0)] = 1.0F;
   const Batch batch{array(logits, {100, 2}), array(std::vector<std::int32_t>(100, 1)), {}};
   const EvaluateStep evaluate(
@@ -83,7 +83,7 @@ Tree only_the_first_replica(const Replicas& replicas) {
     scope.assign("last", max(x));
     return x;
   });
-  Values x(8, 6.0F);
+  Numbers x(8, 6.0F);
   for (std::int64_t i = 0; i < 8 / replicas.shards; ++i) x[static_cast<std::size_t>(i)] = 5;
   const auto [trainable, state] = model.init(random::key(0), zeros({8}));
   const Tree next = call_on(replicas, model, trainable, state, batch_of(array(x)), true).second;
@@ -151,20 +151,20 @@ Model<Array, Array> normalizing(bool synchronized) {
 
 /// 0, 2, 4 and 10, behind each a row that does not count.
 Tree batch_norm_of_the_whole_batch(const Replicas& replicas) {
-  Batch batch = batch_of(array(Values{0, 7, 2, 7, 4, 7, 10, 7}, {8, 1}));
-  batch.weight = array(Values{1, 0, 1, 0, 1, 0, 1, 0});
+  Batch batch = batch_of(array(Numbers{0, 7, 2, 7, 4, 7, 10, 7}, {8, 1}));
+  batch.weight = array(Numbers{1, 0, 1, 0, 1, 0, 1, 0});
   const auto model = normalizing(true);
   const auto [trainable, state] = model.init(random::key(0), batch.x);
   const auto [y, next] = call_on(replicas, model, trainable, state, batch, true);
   check_near(next.at("norm/moving_mean").array(), {0.4F});
   check_near(next.at("norm/moving_variance").array(), {2.3F});
-  const Values all = y.to_vector<float>();
-  check_near(array(Values{all[0], all[2], all[4], all[6]}), {-1.069007F, -0.534503F, 0, 1.60351F});
+  const Numbers all = y.to_vector<float>();
+  check_near(array(Numbers{all[0], all[2], all[4], all[6]}), {-1.069007F, -0.534503F, 0, 1.60351F});
   return Tree::list({Tree(y), next});
 }
 
 Tree batch_norm_of_each_shard(const Replicas& replicas) {
-  const Batch batch = batch_of(array(Values{0, 2, 4, 10}, {4, 1}));
+  const Batch batch = batch_of(array(Numbers{0, 2, 4, 10}, {4, 1}));
   const auto model = normalizing(false);
   const auto [trainable, state] = model.init(random::key(0), batch.x);
   const auto [y, next] = call_on(replicas, model, trainable, state, batch, true);

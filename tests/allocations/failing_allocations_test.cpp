@@ -14,7 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
+#include <lockstep/vision.h>
 
 #include "engine/files/folder_entries.h"
 #include "engine/files/json_reader.h"

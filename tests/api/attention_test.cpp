@@ -12,23 +12,24 @@
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gradient_checks.h"
 #include "tests/support/value_rows.h"
 
 using namespace lockstep;
+using tests::arange_of;
 using tests::check_close;
 using tests::check_gradient;
 using tests::check_rows;
-using tests::counted;
 using tests::expect_error;
 
 namespace {
 
 struct Inputs {
-  Array query = sin(counted({2, 3, 4, 2}, float64)), key = cos(counted({2, 4, 2, 2}, float64) * 0.7);
-  Array value = sin(counted({2, 4, 2, 2}, float64) * 1.3 + 1), bias = sin(counted({1, 4, 3, 4}, float64) * 0.9);
+  Array query = sin(arange_of({2, 3, 4, 2}, float64)), key = cos(arange_of({2, 4, 2, 2}, float64) * 0.7);
+  Array value = sin(arange_of({2, 4, 2, 2}, float64) * 1.3 + 1), bias = sin(arange_of({1, 4, 3, 4}, float64) * 0.9);
   Array mask = reshape(not_equal(rem(arange(8), 3), 0), {2, 1, 1, 4});
 
   Array attend(const AttentionOptions& options) const { return dot_product_attention(query, key, value, options); }
@@ -312,7 +313,7 @@ namespace {
 
 /// Halves between -1 and 1, so that products are exact in every dtype.
 Array halves(const Shape& shape, std::int64_t step) {
-  return convert(rem(counted(shape, int64) * step + counted(shape, int64) / 3, 5) - 2, float64) * 0.5;
+  return convert(rem(arange_of(shape, int64) * step + arange_of(shape, int64) / 3, 5) - 2, float64) * 0.5;
 }
 
 /// The same in matrices, by a softmax that subtracts the largest logit.
@@ -336,7 +337,7 @@ std::pair<Four, Four> first_and_second(const F& f, const Four& at) {
   return {std::apply(first, at), std::apply(grad<0, 1, 2, 3>(joined), at)};
 }
 
-void check_all(const Four& given, const Four& expected, double tolerance) {
+void check_four(const Four& given, const Four& expected, double tolerance) {
   const auto check_one = [&](const Array& a, const Array& b) {
     check_close(a, b.shape(), tests::values(b), tolerance);
   };
@@ -367,7 +368,7 @@ std::vector<Biased> biases() {
 TEST_CASE("a bias that all keys of a query share leaves attention's derivatives as exact as its values") {
   const Shape shape{2, 70, 2, 4}, logits{2, 2, 70, 70};
   const Array order = arange(70);
-  const Array mask = (not_equal(rem(counted({2, 1, 70, 70}, int64), 3), 0) | eye(70, bool_)) &
+  const Array mask = (not_equal(rem(arange_of({2, 1, 70, 70}, int64), 3), 0) | eye(70, bool_)) &
                      greater_equal(expand_dims(order, 1), order);
   for (const Biased& c : biases()) {
     CAPTURE(name(c.dtype));
@@ -385,7 +386,7 @@ TEST_CASE("a bias that all keys of a query share leaves attention's derivatives 
     };
     const auto [first, second] = first_and_second(fused, operands);
     const auto [first_expected, second_expected] = first_and_second(plain, operands);
-    check_all(first, first_expected, c.tolerance);
-    if (c.dtype == wide) check_all(second, second_expected, 10 * c.tolerance);
+    check_four(first, first_expected, c.tolerance);
+    if (c.dtype == wide) check_four(second, second_expected, 10 * c.tolerance);
   }
 }

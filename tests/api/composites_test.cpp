@@ -8,25 +8,20 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 
 using namespace lockstep;
+using tests::arange_of;
 using tests::check_close;
 using tests::expect_error;
-
-namespace {
-
-const float infinity = std::numeric_limits<float>::infinity();
-const float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
-/// 0, 1, 2, ... of a shape.
-Array counted(const Shape& shape) { return convert(reshape(arange(shape.size()), shape.to_vector()), float32); }
-
-}  // namespace
+using tests::float_infinity;
+using tests::float_not_a_number;
 
 TEST_CASE("shape composites") {
-  const Array x = counted({2, 3});
+  const Array x = arange_of({2, 3});
   struct Row {
     const char* what;
     Array given;
@@ -38,20 +33,20 @@ TEST_CASE("shape composites") {
       {"reshape", reshape(x, {3, -1}), {3, 2}, {0, 1, 2, 3, 4, 5}},
       {"transpose", transpose(x), {3, 2}, {0, 3, 1, 4, 2, 5}},
       {"transpose by permutation", transpose(x, {-1, 0}), {3, 2}, {0, 3, 1, 4, 2, 5}},
-      {"moveaxis", moveaxis(counted({2, 1, 3}), 2, 0), {3, 2, 1}, {0, 3, 1, 4, 2, 5}},
-      {"moveaxis forth", moveaxis(counted({2, 1, 3}), 0, -1), {1, 3, 2}, {0, 3, 1, 4, 2, 5}},
-      {"swapaxes", swapaxes(counted({2, 1, 3}), 0, 2), {3, 1, 2}, {0, 3, 1, 4, 2, 5}},
+      {"moveaxis", moveaxis(arange_of({2, 1, 3}), 2, 0), {3, 2, 1}, {0, 3, 1, 4, 2, 5}},
+      {"moveaxis forth", moveaxis(arange_of({2, 1, 3}), 0, -1), {1, 3, 2}, {0, 3, 1, 4, 2, 5}},
+      {"swapaxes", swapaxes(arange_of({2, 1, 3}), 0, 2), {3, 1, 2}, {0, 3, 1, 4, 2, 5}},
       {"expand_dims", expand_dims(x, -1), {2, 3, 1}, {0, 1, 2, 3, 4, 5}},
       {"expand_dims front", expand_dims(x, 0), {1, 2, 3}, {0, 1, 2, 3, 4, 5}},
-      {"squeeze", squeeze(counted({1, 2, 1}), {0, -1}), {2}, {0, 1}},
-      {"squeeze one", squeeze(counted({1, 2, 1}), -1), {1, 2}, {0, 1}},
-      {"flatten", flatten(counted({2, 2, 2})), {2, 4}, {0, 1, 2, 3, 4, 5, 6, 7}},
-      {"flatten rank 1", flatten(counted({2})), {2, 1}, {0, 1}},
+      {"squeeze", squeeze(arange_of({1, 2, 1}), {0, -1}), {2}, {0, 1}},
+      {"squeeze one", squeeze(arange_of({1, 2, 1}), -1), {1, 2}, {0, 1}},
+      {"flatten", flatten(arange_of({2, 2, 2})), {2, 4}, {0, 1, 2, 3, 4, 5, 6, 7}},
+      {"flatten rank 1", flatten(arange_of({2})), {2, 1}, {0, 1}},
       {"flatten empty", flatten(zeros({0, 2, 3})), {0, 6}, {}},
-      {"broadcast_to", broadcast_to(counted({3}), {2, 3}), {2, 3}, {0, 1, 2, 0, 1, 2}},
-      {"concatenate", concatenate({x, counted({1, 3})}, 0), {3, 3}, {0, 1, 2, 3, 4, 5, 0, 1, 2}},
+      {"broadcast_to", broadcast_to(arange_of({3}), {2, 3}), {2, 3}, {0, 1, 2, 0, 1, 2}},
+      {"concatenate", concatenate({x, arange_of({1, 3})}, 0), {3, 3}, {0, 1, 2, 3, 4, 5, 0, 1, 2}},
       {"concatenate last", concatenate({x, x}, -1), {2, 6}, {0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5}},
-      {"concatenate promotes", concatenate({arange(2), counted({1})}, 0), {3}, {0, 1, 0}},
+      {"concatenate promotes", concatenate({arange(2), arange_of({1})}, 0), {3}, {0, 1, 0}},
       {"stack", stack(pair, 0), {2, 2, 3}, {0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15}},
       {"stack last", stack(pair, -1), {2, 3, 2}, {0, 10, 1, 11, 2, 12, 3, 13, 4, 14, 5, 15}},
       {"split", split(x, 3, 1)[1], {2, 1}, {1, 4}},
@@ -79,7 +74,7 @@ TEST_CASE("a real number that an integer dtype has not is refused, as an integer
 }
 
 TEST_CASE("shape composites refuse what does not fit") {
-  const Array x = counted({2, 3});
+  const Array x = arange_of({2, 3});
   expect_error<ShapeError>([&] { reshape(x, {4, -1}); }, "reshape", "[2,3]", "[4,-1]");
   expect_error<ShapeError>([&] { reshape(x, {-1, -1}); }, "only one extent may be -1");
   expect_error<ShapeError>([&] { reshape(x, {5}); }, "reshape");
@@ -89,7 +84,7 @@ TEST_CASE("shape composites refuse what does not fit") {
   expect_error<ShapeError>([&] { flatten(array(1.f)); }, "flatten", "scalar");
   expect_error<ValueError>([&] { concatenate(std::vector<Array>{}, 0); }, "concatenate", "no arrays");
   expect_error<ShapeError>([&] { concatenate({array(1.f)}, 0); }, "use stack");
-  expect_error<ShapeError>([&] { stack(std::vector<Array>{x, counted({2})}, 0); }, "stack", "[2,3]", "[2]");
+  expect_error<ShapeError>([&] { stack(std::vector<Array>{x, arange_of({2})}, 0); }, "stack", "[2,3]", "[2]");
   expect_error<ValueError>([&] { stack(std::vector<Array>{}, 0); }, "stack", "no arrays");
   expect_error<ShapeError>([&] { split(x, 2, 1); }, "split", "2 parts", "[2,3]");
   expect_error<ShapeError>([&] { slice(x, {0}, {1}); }, "slice", "start has 1 entries");
@@ -102,7 +97,7 @@ TEST_CASE("shape composites refuse what does not fit") {
 }
 
 TEST_CASE("reductions") {
-  const Array x = counted({2, 3});
+  const Array x = arange_of({2, 3});
   struct Row {
     const char* what;
     Array given;
@@ -122,9 +117,9 @@ TEST_CASE("reductions") {
       {"prod", prod(x + 1, Axes{1}), {2}, {6, 120}},
       {"max", max(x, Axes{0}), {3}, {3, 4, 5}},
       {"min keeps", min(x, std::nullopt, true), {1, 1}, {0}},
-      {"max of NaN", max(array({1.f, not_a_number})), {}, {not_a_number}},
+      {"max of NaN", max(array({1.f, float_not_a_number})), {}, {float_not_a_number}},
       {"mean", mean(x, Axes{1}), {2}, {1, 4}},
-      {"mean of nothing", mean(zeros({0})), {}, {not_a_number}},
+      {"mean of nothing", mean(zeros({0})), {}, {float_not_a_number}},
       {"var", var(x), {}, {35.0 / 12}},
       {"var of an axis", var(x, Axes{0}, true), {1, 3}, {2.25, 2.25, 2.25}},
       {"var far from 0", var(array({1000001.f, 1000002.f, 1000003.f})), {}, {2.0 / 3}},
@@ -136,8 +131,8 @@ TEST_CASE("reductions") {
       {"argmin", argmin(x, -1), {2}, {0, 0}},
       {"logsumexp", logsumexp(array({0.f, 0.f})), {}, {0.6931471805599453}},
       {"logsumexp large", logsumexp(array({1000.f, 1000.f})), {}, {1000.6931471805599}},
-      {"logsumexp of -inf", logsumexp(array({-infinity, -infinity})), {}, {-infinity}},
-      {"logsumexp of inf", logsumexp(array({infinity, 0.f})), {}, {infinity}},
+      {"logsumexp of -inf", logsumexp(array({-float_infinity, -float_infinity})), {}, {-float_infinity}},
+      {"logsumexp of inf", logsumexp(array({float_infinity, 0.f})), {}, {float_infinity}},
       {"logsumexp keeps", logsumexp(x, Axes{1}, true), {2, 1}, {2.40760596, 5.40760596}},
       {"top_k values", top_k(array({1.f, 5.f, 3.f}), 2).first, {2}, {5, 3}},
       {"top_k indices", top_k(array({1.f, 5.f, 3.f}), 2).second, {2}, {1, 2}},
@@ -174,7 +169,7 @@ TEST_CASE("the dtype of a reduction") {
 }
 
 TEST_CASE("products") {
-  const Array m = counted({2, 3});
+  const Array m = arange_of({2, 3});
   struct Row {
     const char* what;
     Array given;
@@ -183,13 +178,13 @@ TEST_CASE("products") {
   };
   const std::vector<Row> rows = {
       {"matrices", matmul(m, transpose(m)), {2, 2}, {5, 14, 14, 50}},
-      {"vectors", matmul(counted({3}), counted({3})), {}, {5}},
-      {"matrix vector", matmul(m, counted({3})), {2}, {5, 14}},
-      {"vector matrix", matmul(counted({2}), m), {3}, {3, 4, 5}},
-      {"batch matrix", matmul(counted({2, 1, 2}), counted({2, 2})), {2, 1, 2}, {2, 3, 6, 11}},
-      {"matrix batch", matmul(counted({1, 2}), counted({2, 2, 2})), {2, 1, 2}, {2, 3, 6, 7}},
-      {"vector batch", matmul(counted({2}), counted({2, 2, 2})), {2, 2}, {2, 3, 6, 7}},
-      {"batch batch", matmul(counted({2, 1, 1, 2}), counted({3, 2, 1})), {2, 3, 1, 1}, {1, 3, 5, 3, 13, 23}},
+      {"vectors", matmul(arange_of({3}), arange_of({3})), {}, {5}},
+      {"matrix vector", matmul(m, arange_of({3})), {2}, {5, 14}},
+      {"vector matrix", matmul(arange_of({2}), m), {3}, {3, 4, 5}},
+      {"batch matrix", matmul(arange_of({2, 1, 2}), arange_of({2, 2})), {2, 1, 2}, {2, 3, 6, 11}},
+      {"matrix batch", matmul(arange_of({1, 2}), arange_of({2, 2, 2})), {2, 1, 2}, {2, 3, 6, 7}},
+      {"vector batch", matmul(arange_of({2}), arange_of({2, 2, 2})), {2, 2}, {2, 3, 6, 7}},
+      {"batch batch", matmul(arange_of({2, 1, 1, 2}), arange_of({3, 2, 1})), {2, 3, 1, 1}, {1, 3, 5, 3, 13, 23}},
       {"mixed dtypes", matmul(arange(2), array({0.5f, 2.f})), {}, {2}},
       {"dot_general", dot_general(m, m, {{0, 1}, {0, 1}}), {}, {55}},
       {"dot_general batched", dot_general(m, m, {{-1}, {1}}, {{0}, {0}}), {2}, {5, 50}},
@@ -209,7 +204,7 @@ TEST_CASE("products") {
 }
 
 TEST_CASE("convolutions and windows") {
-  const Array x = counted({1, 3, 3, 1});
+  const Array x = arange_of({1, 3, 3, 1});
   check_close(conv(x, ones({2, 2, 1, 1})), {1, 2, 2, 1}, {8, 12, 20, 24});
   check_close(conv(x, ones({1, 1, 1, 2}), {.strides = {2, 2}}), {1, 2, 2, 2}, {0, 0, 2, 2, 6, 6, 8, 8});
   check_close(conv(x, ones({3, 3, 1, 1}), {.padding = {{1, 1}, {1, 1}}}), {1, 3, 3, 1},
@@ -234,7 +229,9 @@ TEST_CASE("activations") {
   };
   const std::vector<Row> rows = {
       {"relu", relu(x), {0, 0, 3}},
-      {"relu of NaN", relu(array({not_a_number, -infinity, infinity})), {not_a_number, 0, infinity}},
+      {"relu of NaN",
+       relu(array({float_not_a_number, -float_infinity, float_infinity})),
+       {float_not_a_number, 0, float_infinity}},
       {"sigmoid", sigmoid(x), {0.11920292, 0.5, 0.95257413}},
       {"silu", silu(x), {-0.23840584, 0, 2.85772238}},
       {"softplus", softplus(x), {0.12692801, 0.69314718, 3.04858735}},
@@ -250,6 +247,6 @@ TEST_CASE("activations") {
     CAPTURE(row.what);
     check_close(row.given, {3}, row.expected);
   }
-  check_close(softmax(counted({2, 2}), 0), {2, 2}, {0.11920292, 0.11920292, 0.88079708, 0.88079708});
+  check_close(softmax(arange_of({2, 2}), 0), {2, 2}, {0.11920292, 0.11920292, 0.88079708, 0.88079708});
   CHECK(relu(array({1, -1})).dtype() == int32);
 }

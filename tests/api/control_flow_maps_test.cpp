@@ -7,6 +7,7 @@
 #include <lockstep/function.h>
 #include <lockstep/transforms.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 
@@ -16,27 +17,24 @@ using tests::check_close;
 using tests::check_equal;
 using tests::check_same_bits;
 using tests::expect_error;
+using tests::wave;
 
 namespace {
 
-Mesh mesh_of(std::int64_t shards, int devices = 1) {
+Mesh mesh_of_shards(std::int64_t shards, int devices = 1) {
   std::vector<Device> list;
   for (int i = 0; i < devices; ++i) list.push_back({DeviceKind::cpu, i});
   return Mesh({{"batch", shards}}, list);
 }
 
-Array wave(const Shape& shape, double phase = 0) {
-  return sin(convert(reshape(arange(shape.size()), shape.to_vector()), float64) * 1.7 + phase);
-}
-
 /// Eager, compiled and evaluated alike, bit for bit, on one device and on two.
 template <class MakeF, class... Args>
-Array run(const MakeF& make, std::int64_t shards, const Args&... args) {
-  const auto f = make(mesh_of(shards));
+Array run_on_devices(const MakeF& make, std::int64_t shards, const Args&... args) {
+  const auto f = make(mesh_of_shards(shards));
   const Array eager = f(args...);
   check_same_bits(jit(f)(args...), eager);
   check_same_bits(trace_function(f, args...).eval({args...})[0], eager);
-  if (shards > 1) check_same_bits(make(mesh_of(shards, 2))(args...), eager);
+  if (shards > 1) check_same_bits(make(mesh_of_shards(shards, 2))(args...), eager);
   return eager;
 }
 
@@ -63,12 +61,12 @@ TEST_CASE("a weight that a loop of microbatches captures costs one psum a gradie
   const Array expected = grad([&](const Array& v) { return sum(tanh(matmul(x, v))); })(w);
   for (const std::int64_t shards : {1, 2, 4}) {
     CAPTURE(shards);
-    check_equal(run(microbatched, shards, w, x), expected);
+    check_equal(run_on_devices(microbatched, shards, w, x), expected);
   }
-  const Function traced = trace_function(microbatched(mesh_of(4)), w, x);
+  const Function traced = trace_function(microbatched(mesh_of_shards(4)), w, x);
   CHECK(traced.count("psum") <= 2);  // The loss and the gradient; nobody needs the loss.
   CHECK(traced.plan().collectives.at("psum") == 1);
-  const auto compiled = jit(microbatched(mesh_of(4)));
+  const auto compiled = jit(microbatched(mesh_of_shards(4)));
   compiled(w, x);
   const std::int64_t before = collectives_executed();
   compiled(w, x);
@@ -88,8 +86,8 @@ TEST_CASE("what a loop makes of a captured weight alone is made varying outside,
         {.mesh = mesh, .in = {replicated, sharded("batch")}, .out = {replicated}});
   };
   const Array w = wave({3}), x = wave({8, 3}, 1);
-  check_equal(run(f, 4, w, x), sum(x, Axes{0}) * exp(w));
-  CHECK(trace_function(f(mesh_of(4)), w, x).plan().collectives.at("psum") == 1);
+  check_equal(run_on_devices(f, 4, w, x), sum(x, Axes{0}) * exp(w));
+  CHECK(trace_function(f(mesh_of_shards(4)), w, x).plan().collectives.at("psum") == 1);
 }
 
 TEST_CASE("collectives in a loop: as often as it runs, the same on every mesh") {
@@ -106,8 +104,8 @@ TEST_CASE("collectives in a loop: as often as it runs, the same on every mesh") 
         },
         {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}});
   };
-  const Array one = run(f, 1, x);
-  for (const std::int64_t shards : {2, 4}) check_equal(run(f, shards, x), one);
+  const Array one = run_on_devices(f, 1, x);
+  for (const std::int64_t shards : {2, 4}) check_equal(run_on_devices(f, shards, x), one);
 }
 
 TEST_CASE("a carry that starts invariant becomes varying where the body makes it so") {
@@ -120,7 +118,7 @@ TEST_CASE("a carry that starts invariant becomes varying where the body makes it
         {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}});
   };
   const Array x = wave({8, 3});
-  const Array result = run(f, 2, x);
+  const Array result = run_on_devices(f, 2, x);
   check_close(slice_in_dim(result, 4, 5, 0), {1, 3}, {0, 0, 0});
   check_equal(slice_in_dim(result, 7, 8, 0), sum(slice_in_dim(x, 4, 7, 0), Axes{0}, true));
 }
@@ -151,7 +149,7 @@ TEST_CASE("cond in a map: each shard takes its own branch") {
   };
   CHECK(std::ranges::any_of(sums, [](double s) { return s > 0; }));
   CHECK(std::ranges::any_of(sums, [](double s) { return s < 0; }));
-  check_equal(run(f, 4, w, x), grad(whole)(w));
+  check_equal(run_on_devices(f, 4, w, x), grad(whole)(w));
 }
 
 TEST_CASE("while_loop in a map: each shard leaves when it is done, or all together") {
@@ -162,7 +160,7 @@ TEST_CASE("while_loop in a map: each shard leaves when it is done, or all togeth
         },
         {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}});
   };
-  check_close(run(own, 4, array({0.f, 3.f, 20.f, 5.f})), {4}, {15, 15, 20, 11});
+  check_close(run_on_devices(own, 4, array({0.f, 3.f, 20.f, 5.f})), {4}, {15, 15, 20, 11});
   const auto together = [](const Mesh& mesh) {
     return pmap(
         [](const Array& x) {
@@ -171,7 +169,7 @@ TEST_CASE("while_loop in a map: each shard leaves when it is done, or all togeth
         },
         {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}});
   };
-  check_close(run(together, 4, array({1.f, 3.f, 20.f, 5.f})), {4}, {4, 12, 80, 20});
+  check_close(run_on_devices(together, 4, array({1.f, 3.f, 20.f, 5.f})), {4}, {4, 12, 80, 20});
   expect_error<MeshError>(
       [&] {
         pmap(
@@ -179,7 +177,8 @@ TEST_CASE("while_loop in a map: each shard leaves when it is done, or all togeth
               return while_loop([](const Array& c) { return sum(c) < 10; },
                                 [](const Array& c) { return c + pvary(psum(c, {"batch"}), {"batch"}); }, x);
             },
-            {.mesh = mesh_of(4), .in = {sharded("batch")}, .out = {sharded("batch")}})(array({0.f, 3.f, 20.f, 5.f}));
+            {.mesh = mesh_of_shards(4), .in = {sharded("batch")}, .out = {sharded("batch")}})(
+            array({0.f, 3.f, 20.f, 5.f}));
       },
       "while_loop", "batch", "pmax");
 }

@@ -8,6 +8,7 @@
 #include <lockstep/random.h>
 #include <lockstep/transforms.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 
@@ -16,6 +17,7 @@ using tests::check_close;
 using tests::check_equal;
 using tests::check_same_bits;
 using tests::expect_error;
+using tests::wave;
 
 namespace {
 
@@ -24,16 +26,12 @@ struct State {
 };
 LOCKSTEP_TREE(State, position, speed);
 
-Array wave(const Shape& shape, double phase = 0) {
-  return sin(convert(reshape(arange(shape.size()), shape.to_vector()), float64) * 1.7 + phase);
-}
-
 /// x[i] of an array of rank 1 or more.
-Array row(const Array& x, std::int64_t i) { return squeeze(slice_in_dim(x, i, i + 1, 0), {0}); }
+Array row_at(const Array& x, std::int64_t i) { return squeeze(slice_in_dim(x, i, i + 1, 0), {0}); }
 
 /// Eager, compiled and evaluated alike, bit for bit; the value.
 template <class F, class... Args>
-Array run(const F& f, const Args&... args) {
+Array run_alike(const F& f, const Args&... args) {
   const Array eager = f(args...);
   check_same_bits(jit(f)(args...), eager);
   check_same_bits(trace_function(f, args...).eval({args...})[0], eager);
@@ -52,7 +50,7 @@ Array by_scan(const Array& w, const Array& x) {
 Array by_hand(const Array& w, const Array& x) {
   Array h = zeros({3}, float64), total = zeros({}, float64);
   for (std::int64_t i = 0; i < x.dim(0); ++i) {
-    const Array next = tanh(h * w + row(x, i));
+    const Array next = tanh(h * w + row_at(x, i));
     total = total + sum(next * h);
     h = next;
   }
@@ -82,7 +80,7 @@ TEST_CASE("scan carries and stacks") {
     return concatenate({reshape(total, {1, 2}), parts}, 0);
   };
   const Array xs = reshape(convert(arange(6), float32), {3, 2});
-  check_close(run(sums, xs), {4, 2}, {6, 9, 0, 0, 0, 2, 4, 8});
+  check_close(run_alike(sums, xs), {4, 2}, {6, 9, 0, 0, 0, 2, 4, 8});
 }
 
 TEST_CASE("carries and results are trees of the caller's own types") {
@@ -114,7 +112,7 @@ TEST_CASE("length 0 returns what it started from; reverse walks from the end") {
     const auto [c, ys] = scan(step, zeros({1}), xs, {.reverse = true});
     return concatenate({c, reshape(ys, {-1})}, 0);
   };
-  check_close(run(back, reshape(array({1.f, 2.f, 4.f}), {3, 1})), {4}, {3, 4, 4, 0});
+  check_close(run_alike(back, reshape(array({1.f, 2.f, 4.f}), {3, 1})), {4}, {3, 4, 4, 0});
   const auto loss = [&](const Array& c) { return sum(scan(step, c, zeros({0, 1})).first * 3.f); };
   check_close(grad(loss)(array({3.f})), {1}, {3});
   const Array five = wave({5, 1});
@@ -129,15 +127,15 @@ TEST_CASE("length 0 returns what it started from; reverse walks from the end") {
 
 TEST_CASE("gradients of scan, of orders 1, 2 and 3, against the program written out and differences") {
   const Array w = wave({3}), x = wave({4, 3}, 1), d = wave({3}, 0.5);
-  check_equal(run(by_scan, w, x), by_hand(w, x));
+  check_equal(run_alike(by_scan, w, x), by_hand(w, x));
   const auto loop = [&](const Array& v) { return by_scan(v, x); };
   const auto hand = [&](const Array& v) { return by_hand(v, x); };
-  check_equal(run([&](const Array& v) { return grad(loop)(v); }, w), grad(hand)(w));
+  check_equal(run_alike([&](const Array& v) { return grad(loop)(v); }, w), grad(hand)(w));
   check_equal(grad([&](const Array& v) { return by_scan(w, v); })(x),
               grad([&](const Array& v) { return by_hand(w, v); })(x));
   CHECK(sum(grad(loop)(w) * d).item<double>() == doctest::Approx(slope(loop, w, d)).epsilon(1e-8));
   const auto second = summed_grad(loop);
-  check_equal(run([&](const Array& v) { return grad(second)(v); }, w), grad(summed_grad(hand))(w));
+  check_equal(run_alike([&](const Array& v) { return grad(second)(v); }, w), grad(summed_grad(hand))(w));
   CHECK(sum(grad(second)(w) * d).item<double>() == doctest::Approx(slope(second, w, d)).epsilon(1e-8));
   const auto third = summed_grad(second);
   check_equal(grad(third)(w), grad(summed_grad(summed_grad(hand)))(w), 1e-10);
@@ -161,7 +159,7 @@ TEST_CASE("scans within scans") {
     return h;
   });
   const Array w = wave({3}), x = wave({2, 3}, 2);
-  check_equal(run(f, w, x), g(w, x));
+  check_equal(run_alike(f, w, x), g(w, x));
   const auto loss = [&](const auto& h) { return [&](const Array& v) { return sum(h(v, x) * wave({3}, 1)); }; };
   check_equal(grad(loss(f))(w), grad(loss(g))(w));
   check_equal(grad(summed_grad(loss(f)))(w), grad(summed_grad(loss(g)))(w), 1e-11);
@@ -172,16 +170,16 @@ TEST_CASE("vmap of scan is a loop over it, whatever is batched; so is its gradie
   const auto each = [](const auto& f) { return stack(std::vector<Array>{f(0), f(1)}, 0); };
   const auto gradient = [](const Array& v, const Array& r) { return grad(by_scan)(v, r); };
   const auto check = [&](const auto& f) {
-    check_equal(vmap(f)(w, x), each([&](int i) { return f(row(w, i), row(x, i)); }));
-    check_equal(vmap(f, {.in_axes = {0, std::nullopt}})(w, row(x, 0)),
-                each([&](int i) { return f(row(w, i), row(x, 0)); }));
-    check_equal(vmap(f, {.in_axes = {std::nullopt, 0}})(row(w, 0), x),
-                each([&](int i) { return f(row(w, 0), row(x, i)); }));
+    check_equal(vmap(f)(w, x), each([&](int i) { return f(row_at(w, i), row_at(x, i)); }));
+    check_equal(vmap(f, {.in_axes = {0, std::nullopt}})(w, row_at(x, 0)),
+                each([&](int i) { return f(row_at(w, i), row_at(x, 0)); }));
+    check_equal(vmap(f, {.in_axes = {std::nullopt, 0}})(row_at(w, 0), x),
+                each([&](int i) { return f(row_at(w, 0), row_at(x, i)); }));
   };
   check(by_scan);
   check(gradient);
   const auto total = [&](const Array& v) { return sum(vmap(by_scan)(v, x)); };
-  check_equal(run([&](const Array& v) { return grad(total)(v); }, w), vmap(gradient)(w, x));
+  check_equal(run_alike([&](const Array& v) { return grad(total)(v); }, w), vmap(gradient)(w, x));
 }
 
 TEST_CASE("cond runs one of two functions") {
@@ -189,8 +187,8 @@ TEST_CASE("cond runs one of two functions") {
     return cond(
         p, [](const Array& v) { return v * 2.f; }, [](const Array& v) { return v + 1.f; }, x);
   };
-  check_close(run(f, array(true), array({1.f, 3.f})), {2}, {2, 6});
-  check_close(run(f, array(false), array({1.f, 3.f})), {2}, {2, 4});
+  check_close(run_alike(f, array(true), array({1.f, 3.f})), {2}, {2, 6});
+  check_close(run_alike(f, array(false), array({1.f, 3.f})), {2}, {2, 4});
   check_close(cond(
                   true, [] { return array(1.f); }, [] { return array(2.f); }),
               {}, {1});
@@ -211,7 +209,7 @@ TEST_CASE("switch_ clamps its index, and is differentiated in the branch it take
   const auto written = [&](int i, const Array& v) { return i <= 0 ? sin(v) : i == 1 ? exp(v) * w * v : zeros_like(v); };
   for (const int i : {-3, 0, 1, 2, 7}) {
     CAPTURE(i);
-    check_same_bits(run(f, array(i), x), written(i, x));
+    check_same_bits(run_alike(f, array(i), x), written(i, x));
     const auto loss = [&](const Array& v) { return sum(f(array(i), v) * x); };
     const auto plain = [&](const Array& v) { return sum(written(i, v) * x); };
     check_equal(grad(loss)(x), grad(plain)(x));
@@ -222,8 +220,8 @@ TEST_CASE("switch_ clamps its index, and is differentiated in the branch it take
   check_same_bits(f(array(std::int64_t{1} << 40), x), zeros_like(x));
   const Array many = array({-3, 1, 5});
   check_same_bits(vmap(f)(many, wave({3, 3})),
-                  stack(std::vector<Array>{written(-3, row(wave({3, 3}), 0)), written(1, row(wave({3, 3}), 1)),
-                                           written(5, row(wave({3, 3}), 2))},
+                  stack(std::vector<Array>{written(-3, row_at(wave({3, 3}), 0)), written(1, row_at(wave({3, 3}), 1)),
+                                           written(5, row_at(wave({3, 3}), 2))},
                         0));
 }
 
@@ -233,7 +231,7 @@ TEST_CASE("the gradient of a batch of conds is not touched by the branch that is
         x < 1e-3f, [](const Array&) { return array(1e-3f); }, [](const Array& v) { return sqrt(v); }, x);
   };
   const auto loss = [&](const Array& x) { return sum(vmap(safe)(x)); };
-  check_close(run([&](const Array& x) { return grad(loss)(x); }, zeros({10})), {10}, std::vector<double>(10, 0));
+  check_close(run_alike([&](const Array& x) { return grad(loss)(x); }, zeros({10})), {10}, std::vector<double>(10, 0));
   check_close(vmap(grad(safe))(array({0.f, 4.f})), {2}, {0, 0.25});
   check_close(grad(loss)(array({0.f, 4.f})), {2}, {0, 0.25});
 }
@@ -249,9 +247,9 @@ TEST_CASE("while_loop goes on while its condition holds") {
                    std::pair(start, full({}, 0, int32)));
     return steps;
   };
-  check_close(run(collatz, array(27)), {}, {111});
-  check_close(run(collatz, array(1)), {}, {0});
-  check_close(run([&](const Array& starts) { return vmap(collatz)(starts); }, array({1, 6, 27, 2})), {4},
+  check_close(run_alike(collatz, array(27)), {}, {111});
+  check_close(run_alike(collatz, array(1)), {}, {0});
+  check_close(run_alike([&](const Array& starts) { return vmap(collatz)(starts); }, array({1, 6, 27, 2})), {4},
               {0, 8, 111, 1});
 }
 
@@ -289,7 +287,7 @@ TEST_CASE("fori_loop with static bounds can be differentiated in reverse") {
     return sum(c);
   };
   const Array x = wave({3});
-  check_equal(run(f, x), g(x));
+  check_equal(run_alike(f, x), g(x));
   check_equal(grad(f)(x), grad(g)(x));
   check_close(fori_loop(
                   3, 1, [](const Array&, const Array& c) { return c + 1; }, array(7)),
@@ -302,7 +300,7 @@ TEST_CASE("fori_loop with static bounds can be differentiated in reverse") {
 TEST_CASE("map applies a function to one row after the other") {
   const Array x = wave({4, 3});
   const auto f = [](const Array& v) { return map([](const Array& r) { return sum(r * r); }, v); };
-  check_equal(run(f, x), sum(x * x, Axes{1}));
+  check_equal(run_alike(f, x), sum(x * x, Axes{1}));
   check_equal(grad([&](const Array& v) { return sum(f(v)); })(x), 2 * x);
 }
 
@@ -433,7 +431,7 @@ TEST_CASE("a cell's products with its inputs are one product in front of the loo
   const std::string text = traced.to_string();
   CHECK(traced.count("dot_general") == 1);
   CHECK(text.find("dot_general") < text.find("scan["));
-  run(f, w, x);
+  run_alike(f, w, x);
   // Both gradients are products behind the backward loop.
   const Function slope = trace_function(grad<0, 1>(f), w, x);
   const std::string backward = slope.to_string();
@@ -443,7 +441,7 @@ TEST_CASE("a cell's products with its inputs are one product in front of the loo
   const auto by_hand = [](const Array& w, const Array& x) {
     Array h = zeros({2, 4}, float64), total = zeros({}, float64);
     for (std::int64_t i = 0; i < 5; ++i) {
-      h = tanh(matmul(row(x, i), w * 0.5) + h);
+      h = tanh(matmul(row_at(x, i), w * 0.5) + h);
       total = total + sum(h);
     }
     return total;

@@ -15,7 +15,7 @@ using tests::Halfway;
 namespace {
 
 /// The first element that differs, or -1.
-std::ptrdiff_t first_difference(const Array& given, const std::vector<double>& expected) {
+std::ptrdiff_t first_wrong(const Array& given, const std::vector<double>& expected) {
   const std::vector<double> elements = tests::values(given);
   if (elements.size() != expected.size()) return static_cast<std::ptrdiff_t>(elements.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -30,9 +30,9 @@ void check_rounded_once(const Halfway<T>& list, DType dtype) {
   const Array x = array(list.given);
   CAPTURE(name(dtype));
   CAPTURE(to_string(x.type()));
-  CHECK(first_difference(convert(x, dtype), list.expected) == -1);
+  CHECK(first_wrong(convert(x, dtype), list.expected) == -1);
   const auto program = jit([dtype](const Array& v) { return convert(where(equal(v, v), v, zeros_like(v)), dtype); });
-  CHECK(first_difference(program(x), list.expected) == -1);
+  CHECK(first_wrong(program(x), list.expected) == -1);
 }
 
 }  // namespace

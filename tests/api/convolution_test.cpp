@@ -7,27 +7,28 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gradient_checks.h"
 #include "tests/support/value_rows.h"
 
 using namespace lockstep;
+using tests::arange_of;
 using tests::check_close;
 using tests::check_gradient;
 using tests::check_rows;
-using tests::counted;
 using tests::expect_error;
 
 namespace {
 
-using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+using Paddings = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 }  // namespace
 
 // Values in rows are JAX's.
 TEST_CASE("convolutions with all parameters") {
-  const Array x1 = counted({1, 6, 2}) - 5, k1 = counted({3, 2, 2}) * 0.5 - 2;
+  const Array x1 = arange_of({1, 6, 2}) - 5, k1 = arange_of({3, 2, 2}) * 0.5 - 2;
   check_rows({
       {"same",
        conv_general_dilated(x1, k1, {.padding = "SAME"}),
@@ -42,11 +43,11 @@ TEST_CASE("convolutions with all parameters") {
        {1, 3, 2},
        {-16, -23, 16, 14.5, 28, 38.5}},
       {"explicit",
-       conv_general_dilated(x1, k1, {.padding = Pairs{{2, 0}}}),
+       conv_general_dilated(x1, k1, {.padding = Paddings{{2, 0}}}),
        {1, 6, 2},
        {-22, -26.5, -16, -23, 10, 2.5, 16, 14.5, 22, 26.5, 28, 38.5}},
       {"cropped",
-       conv_general_dilated(x1, k1, {.padding = Pairs{{-1, 2}}}),
+       conv_general_dilated(x1, k1, {.padding = Paddings{{-1, 2}}}),
        {1, 5, 2},
        {16, 14.5, 22, 26.5, 28, 38.5, -4, 5, -16, -10.5}},
       {"kernel dilated",
@@ -54,37 +55,37 @@ TEST_CASE("convolutions with all parameters") {
        {1, 6, 2},
        {-6, -11, 6, 5, 32, 30.5, 38, 42.5, 6, 9, 2, 9}},
       {"input dilated",
-       conv_general_dilated(x1, k1, {.padding = Pairs{{1, 2}}, .lhs_dilation = {2}}),
+       conv_general_dilated(x1, k1, {.padding = Paddings{{1, 2}}, .lhs_dilation = {2}}),
        {1, 12, 2},
        {-4, -8.5, 2, -5, -2, -4.5, 6, 3, 0, -0.5, 10, 11, 2, 3.5, 14, 19, 4, 7.5, 18, 27, 6, 11.5, -16, -10.5}},
       {"input dilated, strides",
-       conv_general_dilated(x1, k1, {.strides = {2}, .padding = Pairs{{1, 2}}, .lhs_dilation = {3}}),
+       conv_general_dilated(x1, k1, {.strides = {2}, .padding = Paddings{{1, 2}}, .lhs_dilation = {3}}),
        {1, 9, 2},
        {-4, -8.5, -12, -14.5, 8, 5.5, 0, -0.5, 8, 9.5, -4, -2.5, 4, 7.5, 28, 33.5, -16, -10.5}},
       {"input dilated, wide padding",
-       conv_general_dilated(x1, k1, {.padding = Pairs{{4, 0}}, .lhs_dilation = {2}}),
+       conv_general_dilated(x1, k1, {.padding = Paddings{{4, 0}}, .lhs_dilation = {2}}),
        {1, 13, 2},
        {0, 0, 0, 0, -22, -26.5, -4, -8.5, 2, -5, -2, -4.5, 6, 3, 0, -0.5, 10, 11, 2, 3.5, 14, 19, 4, 7.5, 18, 27}},
       {"both dilated",
-       conv_general_dilated(x1, k1, {.padding = Pairs{{3, 4}}, .lhs_dilation = {2}, .rhs_dilation = {2}}),
+       conv_general_dilated(x1, k1, {.padding = Paddings{{3, 4}}, .lhs_dilation = {2}, .rhs_dilation = {2}}),
        {1, 14, 2},
        {0, 0, -16, -23, 0, 0, 10, 2.5, 0, 0, 16, 14.5, 0, 0, 22, 26.5, 0, 0, 28, 38.5, 0, 0, -4, 5, 0, 0, -16, -10.5}},
       {"groups, input dilated",
-       conv_general_dilated(x1, counted({2, 1, 4}), {.lhs_dilation = {2}, .feature_group_count = 2}),
+       conv_general_dilated(x1, arange_of({2, 1, 4}), {.lhs_dilation = {2}, .feature_group_count = 2}),
        {1, 10, 4},
        {0, -5, -8, -12, -12, -15, -12, -14, 0,  -3, -4, -6, -4, -5, 0, 0,  0,  -1, 0,  0,
         4, 5,  12, 14,  0,   1,   4,   6,   12, 15, 24, 28, 0,  3,  8, 12, 20, 25, 36, 42}},
       {"batch groups",
-       conv_general_dilated(counted({4, 4, 1}), counted({2, 1, 2}), {.batch_group_count = 2}),
+       conv_general_dilated(arange_of({4, 4, 1}), arange_of({2, 1, 2}), {.batch_group_count = 2}),
        {2, 3, 2},
        {2, 35, 4, 39, 6, 43, 10, 51, 12, 55, 14, 59}},
       {"three dimensions",
-       conv_general_dilated(counted({1, 3, 3, 2, 1}), counted({2, 2, 1, 1, 2}),
+       conv_general_dilated(arange_of({1, 3, 3, 2, 1}), arange_of({2, 2, 1, 1, 2}),
                             {.strides = {1, 2, 1}, .padding = "SAME"}),
        {1, 3, 2, 2, 2},
        {76, 92, 88, 108, 40, 54, 44, 60, 148, 188, 160, 204, 64, 90, 68, 96, 28, 54, 30, 58, 0, 16, 0, 17}},
       {"layouts",
-       conv_general_dilated(counted({1, 2, 4}), counted({3, 2, 2}), {.dimension_numbers = {"NCW", "OIW", "NCW"}}),
+       conv_general_dilated(arange_of({1, 2, 4}), arange_of({3, 2, 2}), {.dimension_numbers = {"NCW", "OIW", "NCW"}}),
        {1, 3, 3},
        {24, 30, 36, 64, 86, 108, 104, 142, 180}},
       {"transposed", conv_transpose(x1, k1, {.strides = {2}}), {1, 12, 2}, {-22, -26.5, -4, -8.5, 2,  -5, -2, -4.5,
@@ -96,15 +97,15 @@ TEST_CASE("convolutions with all parameters") {
        {-22, -26.5, -4,  -8.5, 2,  -5, -2,  -4.5, 6,  3, 0,    -0.5, 10,
         11,  2,     3.5, 14,   19, 4,  7.5, 18,   27, 6, 11.5, -16,  -10.5}},
       {"transposed, stride 3",
-       conv_transpose(x1, counted({2, 2, 1}), {.strides = {3}}),
+       conv_transpose(x1, arange_of({2, 2, 1}), {.strides = {3}}),
        {1, 18, 1},
        {-22, -4, 0, -12, -2, 0, -2, 0, 0, 8, 2, 0, 18, 4, 0, 28, 6, 0}},
       {"transposed, explicit",
-       conv_transpose(x1, k1, {.strides = {2}, .padding = Pairs{{2, 1}}}),
+       conv_transpose(x1, k1, {.strides = {2}, .padding = Paddings{{2, 1}}}),
        {1, 12, 2},
        {-22, -26.5, -4, -8.5, 2, -5, -2, -4.5, 6, 3, 0, -0.5, 10, 11, 2, 3.5, 14, 19, 4, 7.5, 18, 27, 6, 11.5}},
       {"transposed, kernel too",
-       conv_transpose(x1, counted({3, 1, 2}), {.strides = {2}, .transpose_kernel = true}),
+       conv_transpose(x1, arange_of({3, 1, 2}), {.strides = {2}, .transpose_kernel = true}),
        {1, 12, 1},
        {-4, -22, -42, -12, -22, -2, -2, 8, 18, 18, 38, 28}},
       {"transposed, dilated",
@@ -112,17 +113,17 @@ TEST_CASE("convolutions with all parameters") {
        {1, 12, 2},
        {0, 0, -16, -23, 0, 0, 10, 2.5, 0, 0, 16, 14.5, 0, 0, 22, 26.5, 0, 0, 28, 38.5, 0, 0, -4, 5}},
       {"transposed, two dimensions",
-       conv_transpose(counted({1, 2, 3, 1}), counted({2, 3, 1, 1}), {.strides = {2, 1}}),
+       conv_transpose(arange_of({1, 2, 3, 1}), arange_of({2, 3, 1, 1}), {.strides = {2, 1}}),
        {1, 4, 3, 1},
        {5, 14, 11, 2, 5, 2, 32, 50, 32, 11, 14, 5}},
-      {"depthwise", depthwise_conv(x1, counted({2, 1, 4})), {1, 5, 4}, {-12, -20, -20, -26, -4, -8, -4, -6, 4,  4,
-                                                                        12,  14,  12,  16,  28, 34, 20, 28, 44, 54}},
-      {"convolve", convolve(counted({5}), counted({3})), {7}, {0, 0, 1, 4, 7, 10, 8}},
-      {"convolve same", convolve(counted({5}), counted({4}), "same"), {5}, {0, 1, 4, 10, 16}},
-      {"convolve short", convolve(counted({2}), counted({4}), "valid"), {3}, {0, 1, 2}},
-      {"correlate", correlate(counted({5}), counted({3})), {3}, {5, 8, 11}},
-      {"correlate short", correlate(counted({2}), counted({4}), "full"), {5}, {0, 3, 2, 1, 0}},
-      {"correlate same", correlate(counted({4}), counted({2}), "same"), {4}, {0, 1, 2, 3}},
+      {"depthwise", depthwise_conv(x1, arange_of({2, 1, 4})), {1, 5, 4}, {-12, -20, -20, -26, -4, -8, -4, -6, 4,  4,
+                                                                          12,  14,  12,  16,  28, 34, 20, 28, 44, 54}},
+      {"convolve", convolve(arange_of({5}), arange_of({3})), {7}, {0, 0, 1, 4, 7, 10, 8}},
+      {"convolve same", convolve(arange_of({5}), arange_of({4}), "same"), {5}, {0, 1, 4, 10, 16}},
+      {"convolve short", convolve(arange_of({2}), arange_of({4}), "valid"), {3}, {0, 1, 2}},
+      {"correlate", correlate(arange_of({5}), arange_of({3})), {3}, {5, 8, 11}},
+      {"correlate short", correlate(arange_of({2}), arange_of({4}), "full"), {5}, {0, 3, 2, 1, 0}},
+      {"correlate same", correlate(arange_of({4}), arange_of({2}), "same"), {4}, {0, 1, 2, 3}},
   });
 }
 
@@ -141,7 +142,7 @@ TEST_CASE("windows with all parameters") {
        {6, 3},
        {4, -6, 13, 5, 11, 3, 5, 11, 3, 12, -5, 12, 12, -5, 12, 6, 10, 10}},
       {"sum cropped",
-       reduce_window_sum(w, {.window = {1, 2}, .padding = Pairs{{-1, 0}, {2, -3}}}),
+       reduce_window_sum(w, {.window = {1, 2}, .padding = Paddings{{-1, 0}, {2, -3}}}),
        {3, 4},
        {0, 2, 8, 1, 0, 9, 2, 2, 0, 8, 12, 10}},
       {"max",
@@ -149,7 +150,7 @@ TEST_CASE("windows with all parameters") {
        {4, 3},
        {6, 5, 9, 9, 9, 8, 9, 9, 6, 8, 6, 6}},
       {"max dilated",
-       reduce_window_max(w, {.window = {2, 2}, .padding = Pairs{{1, 0}, {0, 2}}, .window_dilation = {2, 3}}),
+       reduce_window_max(w, {.window = {2, 2}, .padding = Paddings{{1, 0}, {0, 2}}, .window_dilation = {2, 3}}),
        {3, 5},
        {3, 6, 8, 3, 5, 9, 2, 9, 3, 2, 8, 6, 8, 3, 6}},
       {"min", reduce_window_min(w, {.window = {2, 3}}), {3, 4}, {-5, -5, -5, -5, -7, -7, -5, 2, -7, -7, -2, -2}},
@@ -191,7 +192,7 @@ TEST_CASE("windows with all parameters") {
 TEST_CASE("parameters that do not fit are refused") {
   const Array x = ones({1, 6, 2}), k = ones({3, 2, 2}), w = ones({4, 6});
   expect_error<ValueError>([&] { conv_general_dilated(x, k, {.padding = "FULL"}); }, "\"FULL\"", "\"SAME_LOWER\"");
-  expect_error<ShapeError>([&] { conv_general_dilated(x, k, {.padding = Pairs{{0, 0}, {0, 0}}}); }, "2 pairs for 1");
+  expect_error<ShapeError>([&] { conv_general_dilated(x, k, {.padding = Paddings{{0, 0}, {0, 0}}}); }, "2 pairs for 1");
   expect_error<ShapeError>([&] { conv_general_dilated(x, k, {.strides = {0}}); }, "strides must be 1 numbers");
   expect_error<ShapeError>([&] { conv_general_dilated(x, k, {.lhs_dilation = {1, 1}}); }, "lhs_dilation");
   expect_error<ShapeError>([&] { conv_general_dilated(x, k, {.batch_group_count = 2}); }, "batch_group_count 2");
@@ -221,7 +222,7 @@ TEST_CASE("parameters that do not fit are refused") {
   expect_error<ShapeError>([] { reduce_window_max(ones({}), {.window = {1}}); }, "rank 1 to 10");
   expect_error<ShapeError>(
       [&] {
-        reduce_window_max(w, {.window = {1, 2}, .padding = Pairs{{1, 0}, {0, 0}}});
+        reduce_window_max(w, {.window = {1, 2}, .padding = Paddings{{1, 0}, {0, 0}}});
       },
       "an element of x in every window");
   expect_error<ShapeError>([&] { max_pool(w, {.window = {2}}); }, "max_pool", "[4,6]");
@@ -232,13 +233,13 @@ TEST_CASE("parameters that do not fit are refused") {
 TEST_CASE("the derivatives of convolutions and windows") {
   const Array x = tests::wavy({1, 5, 2}), k = tests::wavy({3, 2, 2}, 1);
   const auto dilated = [](const Array& a, const Array& b) {
-    return conv_general_dilated(a, b, {.padding = Pairs{{1, 2}}, .lhs_dilation = {2}});
+    return conv_general_dilated(a, b, {.padding = Paddings{{1, 2}}, .lhs_dilation = {2}});
   };
   check_gradient([&](const Array& a) { return dilated(a, k); }, x);
   check_gradient([&](const Array& b) { return dilated(x, b); }, k);
   check_gradient(
       [&](const Array& a) {
-        return conv_general_dilated(a, k, {.strides = {2}, .padding = Pairs{{-1, 3}}, .lhs_dilation = {3}});
+        return conv_general_dilated(a, k, {.strides = {2}, .padding = Paddings{{-1, 3}}, .lhs_dilation = {3}});
       },
       x);
   check_gradient([&](const Array& a) { return conv_transpose(square(a), k, {.strides = {2}}); }, x, 2);
@@ -254,7 +255,7 @@ TEST_CASE("the derivatives of convolutions and windows") {
 }
 
 TEST_CASE("windows over a batch") {
-  const Array x = counted({2, 1, 6, 2});
+  const Array x = arange_of({2, 1, 6, 2});
   const auto f = [](const Array& a) { return sum_pool(a, {.window = {2}, .strides = {3}, .dilation = {2}}); };
   check_close(vmap(f)(x), {2, 1, 2, 2}, {4, 6, 16, 18, 28, 30, 40, 42});
 }

@@ -21,7 +21,7 @@ using tests::expect_error;
 namespace {
 
 /// Away from zero.
-Array counted(const Shape& shape) { return tests::counted(shape) + 2; }
+Array away_from_zero(const Shape& shape) { return tests::counted(shape) + 2; }
 
 using One = std::tuple<Array>;
 
@@ -49,7 +49,7 @@ auto summed(const F& f) {
 }  // namespace
 
 TEST_CASE("the rules are used in reverse, the function elsewhere") {
-  const Array x = counted({2, 3});
+  const Array x = away_from_zero({2, 3});
   const auto f = doubled_sin();
   check_equal(f(x), sin(x));
   check_equal(grad(summed(f))(x), cos(x) * 2);
@@ -68,7 +68,7 @@ TEST_CASE("the rules are used in reverse, the function elsewhere") {
 }
 
 TEST_CASE("gradients of gradients pass through the rules") {
-  const Array x = counted({4});
+  const Array x = away_from_zero({4});
   // The backward rule is differentiated in its turn: cos(x) g 2 by x.
   const auto slope = [](const auto& f) { return [f](const Array& v) { return sum(grad(summed(f))(v)); }; };
   check_equal(grad(slope(doubled_sin()))(x), -sin(x) * 2);
@@ -80,12 +80,12 @@ TEST_CASE("gradients of gradients pass through the rules") {
 
 TEST_CASE("batches, whichever argument has one") {
   const auto scaled = [](const auto& with_rules) {
-    const Array w = counted({3}), x = counted({4, 3});
+    const Array w = away_from_zero({3}), x = away_from_zero({4, 3});
     for (const bool batched_w : {false, true}) {
       for (const bool batched_x : {false, true}) {
         if (!batched_w && !batched_x) continue;
         const Array a = batched_w ? stack(std::vector<Array>{w, w * 2, w + 1, w * w}, 0) : w;
-        const Array b = batched_x ? x : counted({3});
+        const Array b = batched_x ? x : away_from_zero({3});
         const VmapOptions axes{.in_axes = {batched_w ? std::optional<std::int64_t>(0) : std::nullopt,
                                            batched_x ? std::optional<std::int64_t>(0) : std::nullopt}};
         const auto plain = [](const Array& u, const Array& v) { return sin(u * v) * v; };
@@ -122,13 +122,13 @@ TEST_CASE("batches, whichever argument has one") {
 }
 
 TEST_CASE("inside maps and over named batches cotangents are summed as their arguments are shared") {
-  const Array x = counted({8, 3}), w = counted({3});
+  const Array x = away_from_zero({8, 3}), w = away_from_zero({3});
   const auto layer = custom_vjp([](const Array& a, const Array& b) { return a * b; },
                                 [](const Array& a, const Array& b) { return std::pair(a * b, std::pair(a, b)); },
                                 [](const std::pair<Array, Array>& r, const Array& g) {
                                   return std::tuple(sum(g * r.second, Axes{0}), g * r.first);
                                 });
-  const auto whole = [](const Array& a) { return sum(square(sin(a * counted({8, 3})))); };
+  const auto whole = [](const Array& a) { return sum(square(sin(a * away_from_zero({8, 3})))); };
   for (const tests::Replicas& replicas : tests::replica_counts) {
     const auto step = pmap(
         [&](const Array& a, const Array& b) {
@@ -172,7 +172,7 @@ TEST_CASE("trees, integers and static values as arguments and results") {
         const Array common = p.at("a") * p.at("b") * 2 * cotangent.first;
         return std::tuple(Params{{"a", common * p.at("b")}, {"b", common * p.at("a")}}, Tree(), Tree());
       });
-  const Params p = {{"a", counted({2})}, {"b", counted({2}) * 3}};
+  const Params p = {{"a", away_from_zero({2})}, {"b", away_from_zero({2}) * 3}};
   const Array index = arange(2);
   check_equal(g(p, index, 2).second, index + 1);
   const auto loss = [&](const auto& h) { return [&, h](const Params& q) { return sum(h(q, index, 2).first); }; };
@@ -187,7 +187,7 @@ TEST_CASE("trees, integers and static values as arguments and results") {
                               const Array dy = std::get<0>(tangents) * convert(i, float64);
                               return std::pair(std::pair(x * convert(i, float64), i * 2), std::pair(dy, i));
                             });
-  const Array x = counted({2});
+  const Array x = away_from_zero({2});
   check_equal(grad([&](const Array& v) { return sum(h(v, index).first); })(x), convert(index, float64));
 }
 
@@ -195,14 +195,14 @@ TEST_CASE("an empty tree stands for zero cotangents") {
   const auto f = custom_vjp([](const Array& a, const Array& b) { return a * b; },
                             [](const Array& a, const Array& b) { return std::pair(a * b, a); },
                             [](const Array& a, const Array& g) { return std::tuple(Tree(), a * g); }, unchecked);
-  const Array a = counted({3}), b = counted({3}) + 1;
+  const Array a = away_from_zero({3}), b = away_from_zero({3}) + 1;
   const auto loss = [&](const Array& u, const Array& v) { return sum(f(u, v)); };
   check_equal(grad<0>(loss)(a, b), zeros({3}, float64));
   check_equal(grad<1>(loss)(a, b), a);
 }
 
 TEST_CASE("what the functions close over") {
-  const Array x = counted({3}), c = counted({3}) * 5;
+  const Array x = away_from_zero({3}), c = away_from_zero({3}) * 5;
   const auto f = [&](const Array& shift) {
     return custom_vjp([&, shift](const Array& v) { return sin(v) * c + shift; },
                       [&, shift](const Array& v) { return std::pair(sin(v) * c + shift, cos(v)); },
@@ -224,7 +224,7 @@ TEST_CASE("what the functions close over") {
 }
 
 TEST_CASE("forward mode through a custom_vjp is refused") {
-  const Array x = counted({3});
+  const Array x = away_from_zero({3});
   const auto f = doubled_sin();
   const auto call = [&](const Array& v) { return f(v); };
   expect_error<TraceError>([&] { jvp(call, std::tuple(x), std::tuple(x)); }, "jvp", "custom_vjp", "reverse mode",
@@ -237,7 +237,7 @@ TEST_CASE("forward mode through a custom_vjp is refused") {
 }
 
 TEST_CASE("rules whose results do not fit") {
-  const Array x = counted({3});
+  const Array x = away_from_zero({3});
   const auto run = [&](const auto& f) { return [&, f] { grad(summed(f))(x); }; };
   const auto value = [](const Array& v) { return sin(v); };
   const auto fwd = [](const Array& v) { return std::pair(sin(v), v); };
@@ -281,7 +281,7 @@ TEST_CASE("rules whose results do not fit") {
 }
 
 TEST_CASE("a rule that is not linear in the tangents has no reverse mode") {
-  const Array x = counted({3});
+  const Array x = away_from_zero({3});
   const auto squared = custom_jvp(
       [](const Array& v) { return v; },
       [](const One& v, const One& dv) { return std::pair(std::get<0>(v), square(std::get<0>(dv))); }, unchecked);
@@ -313,11 +313,12 @@ TEST_CASE("inside a map a rule's result may not vary where the function's does n
                             [](const Array& v, const Array& g) { return One(broadcast_to(g, v.shape())); });
   const auto mapped = pmap([&](const Array& v) { return grad([&](const Array& u) { return f(u); })(v); },
                            {.mesh = tests::mesh_of({2, 1}), .in = {sharded("batch")}, .out = {sharded("batch")}});
-  expect_error<MeshError>([&] { mapped(counted({4})); }, "a result of the fwd rule", "varies along batch", "psum it");
+  expect_error<MeshError>([&] { mapped(away_from_zero({4})); }, "a result of the fwd rule", "varies along batch",
+                          "psum it");
 }
 
 TEST_CASE("a rule is compared with differences where that is asked for") {
-  const Array x = counted({3});
+  const Array x = away_from_zero({3});
   const CustomOptions checked{.check = RuleCheck::always};
   const auto fwd = [](const Array& v) { return std::pair(sin(v), cos(v)); };
   const auto value = [](const Array& v) { return sin(v); };
@@ -376,7 +377,7 @@ TEST_CASE("a rule on complex numbers is compared with differences, too") {
   const CustomOptions checked{.check = RuleCheck::always};
   for (const DType dtype : {complex64, complex128}) {
     CAPTURE(name(dtype));
-    const Array z = convert(complex(counted({3}), counted({3}) * 0.5), dtype);
+    const Array z = convert(complex(away_from_zero({3}), away_from_zero({3}) * 0.5), dtype);
     const auto holomorphic = [&](bool conjugated) {
       return custom_vjp([](const Array& v) { return sin(v); }, [](const Array& v) { return std::pair(sin(v), cos(v)); },
                         [=](const Array& r, const Array& g) { return One(g * (conjugated ? conj(r) : r)); }, checked);

@@ -8,6 +8,7 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/api/custom_op_types.h"
 #include "tests/support/array_values.h"
 #include "tests/support/counted.h"
 #include "tests/support/expect_error.h"
@@ -16,15 +17,14 @@
 // Derivatives of derivatives of a program's own op, which come from its one rule. The right values are those of the same
 // function written with the library's ops, which are held against differences elsewhere.
 using namespace lockstep;
+using tests::Binary;
 using tests::check_equal;
 using tests::counted;
 using tests::expect_error;
+using tests::Leaves;
+using tests::Types;
 
 namespace {
-
-using Leaves = std::span<const Array>;
-using Types = std::span<const ArrayType>;
-using Binary = std::function<Array(const Array&, const Array&)>;
 
 /// scale * exp(x / 4), a row of scale for all rows of x.
 Array grown(const Array& x, const Array& scale) { return scale * exp(x / 4.0); }
@@ -64,7 +64,7 @@ CustomOpOptions grown_options(VmapMethod method) {
           .check = RuleCheck::always};
 }
 
-std::vector<std::pair<std::string, CustomOp>> forms() {
+std::vector<std::pair<std::string, CustomOp>> grown_forms() {
   CustomOpOptions one_by_one = grown_options(VmapMethod::sequential);
   one_by_one.vjp = grown_vjp;
   CustomOpOptions at_once = grown_options(VmapMethod::broadcast_all);
@@ -84,23 +84,23 @@ std::vector<std::pair<std::string, CustomOp>> forms() {
           {"jvp, at once", CustomOp(both_at_once)}};
 }
 
-struct Program {
+struct SecondDerivative {
   std::string name;
   bool forward;  ///< Takes forward mode, so a jvp.
   std::function<Array(const Binary& f, const Array& x, const Array& scale)> run;
 };
 
-Array loss_of(const Binary& f, const Array& x, const Array& s) { return sum(sin(f(x, s)) * f(x, s)); }
+Array product_loss(const Binary& f, const Array& x, const Array& s) { return sum(sin(f(x, s)) * f(x, s)); }
 
 /// Gradient of the squared norm of the gradient, in x.
 Array twice(const Binary& f, const Array& x, const Array& s) {
-  const auto slope = [&](const Array& v) { return grad([&](const Array& w) { return loss_of(f, w, s); })(v); };
+  const auto slope = [&](const Array& v) { return grad([&](const Array& w) { return product_loss(f, w, s); })(v); };
   return grad([&](const Array& v) { return sum(square(slope(v))); })(x);
 }
 
 /// The same in the scale.
 Array twice_in_scale(const Binary& f, const Array& x, const Array& s) {
-  const auto slope = [&](const Array& v) { return grad([&](const Array& w) { return loss_of(f, x, w); })(v); };
+  const auto slope = [&](const Array& v) { return grad([&](const Array& w) { return product_loss(f, x, w); })(v); };
   return grad([&](const Array& v) { return sum(square(slope(v))); })(s);
 }
 
@@ -109,12 +109,12 @@ Array thrice(const Binary& f, const Array& x, const Array& s) {
 }
 
 auto gradient_of(const Binary& f, const Array& s) {
-  return grad([f, s](const Array& v) { return loss_of(f, v, s); });
+  return grad([f, s](const Array& v) { return product_loss(f, v, s); });
 }
 
-Array over_shards(const Binary& f, const Array& x, const Array& s, const tests::Replicas& replicas) {
+Array twice_over_shards(const Binary& f, const Array& x, const Array& s, const tests::Replicas& replicas) {
   const auto body = [&](const Array& scale, const Array& rows) {
-    const auto loss = [&](const Array& v) { return psum(loss_of(f, rows, v), {"batch"}); };
+    const auto loss = [&](const Array& v) { return psum(product_loss(f, rows, v), {"batch"}); };
     return grad([&](const Array& u) { return sum(square(grad(loss)(u))); })(scale);
   };
   return pmap(body, {.mesh = tests::mesh_of(replicas), .in = {replicated, sharded("batch")}, .out = {replicated}})(s,
@@ -123,7 +123,7 @@ Array over_shards(const Binary& f, const Array& x, const Array& s, const tests::
 
 Binary over_rows(const Binary& f) { return vmap(f, {.in_axes = {0, std::nullopt}}); }
 
-const std::vector<Program> programs = {
+const std::vector<SecondDerivative> second_derivatives = {
     {"grad of grad", false, twice},
     {"grad of grad in the scale", false, twice_in_scale},
     {"third derivative", false, thrice},
@@ -135,7 +135,7 @@ const std::vector<Program> programs = {
      [](const Binary& f, const Array& x, const Array& s) { return jacrev(gradient_of(f, s))(x); }},
     {"Hessian", true,
      [](const Binary& f, const Array& x, const Array& s) {
-       return hessian([&](const Array& v) { return loss_of(f, v, s); })(x);
+       return hessian([&](const Array& v) { return product_loss(f, v, s); })(x);
      }},
     {"jvp of grad", true,
      [](const Binary& f, const Array& x, const Array& s) {
@@ -178,11 +178,11 @@ const std::vector<Program> programs = {
      }},
     {"over 8 shards", false,
      [](const Binary& f, const Array& x, const Array& s) {
-       return over_shards(f, concatenate({x, sin(x)}, 0), s, {8, 1});
+       return twice_over_shards(f, concatenate({x, sin(x)}, 0), s, {8, 1});
      }},
     {"over 8 shards on two devices", false,
      [](const Binary& f, const Array& x, const Array& s) {
-       return over_shards(f, concatenate({x, sin(x)}, 0), s, {8, 2});
+       return twice_over_shards(f, concatenate({x, sin(x)}, 0), s, {8, 2});
      }},
 };
 
@@ -191,9 +191,9 @@ const std::vector<Program> programs = {
 TEST_CASE("second and third derivatives of an op of one's own are those of the same function of library ops") {
   const Array x = counted({4, 3}) / 5.0;
   const Array scale = counted({3}) / 3.0 + 1.0;
-  for (const auto& [form, op] : forms()) {
+  for (const auto& [form, op] : grown_forms()) {
     const Binary own = [op = op](const Array& a, const Array& b) { return op(a, b); };
-    for (const Program& program : programs) {
+    for (const SecondDerivative& program : second_derivatives) {
       CAPTURE(form);
       CAPTURE(program.name);
       if (program.forward && form.starts_with("vjp")) {

@@ -10,6 +10,7 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/api/custom_op_types.h"
 #include "tests/support/array_values.h"
 #include "tests/support/counted.h"
 #include "tests/support/expect_error.h"
@@ -18,15 +19,14 @@
 // Ops of a program's own, in every transform. The right values are those of the same function written with the library's
 // ops.
 using namespace lockstep;
+using tests::Binary;
 using tests::check_equal;
 using tests::counted;
 using tests::expect_error;
+using tests::Leaves;
+using tests::Types;
 
 namespace {
-
-using Leaves = std::span<const Array>;
-using Types = std::span<const ArrayType>;
-using Binary = std::function<Array(const Array&, const Array&)>;
 
 /// x * scale / sqrt(mean(x^2)) along the last axis.
 Array normalized(const Array& x, const Array& scale) { return x * scale * rsqrt(mean(square(x), {-1}, true)); }
@@ -76,7 +76,7 @@ CustomOpOptions kernel_options() {
 std::vector<Array> rms_norm_on_host(Leaves operands) { return {normalized(operands[0], operands[1])}; }
 
 /// Every way to say the same op.
-std::vector<std::pair<std::string, CustomOp>> forms() {
+std::vector<std::pair<std::string, CustomOp>> rms_norm_forms() {
   CustomOpOptions one_by_one = kernel_options();
   one_by_one.vjp = rms_norm_vjp;
   CustomOpOptions at_once = kernel_options();
@@ -104,15 +104,15 @@ std::vector<std::pair<std::string, CustomOp>> forms() {
           {"callback", CustomOp(callback)}};
 }
 
-struct Program {
+struct OpProgram {
   std::string name;
   std::function<Array(const Binary& f, const Array& x, const Array& scale)> run;
 };
 
-Array loss_of(const Binary& f, const Array& x, const Array& scale) { return sum(sin(f(x, scale))); }
+Array sine_loss(const Binary& f, const Array& x, const Array& scale) { return sum(sin(f(x, scale))); }
 
 Array gradients(const Binary& f, const Array& x, const Array& scale) {
-  const auto [dx, ds] = grad<0, 1>([&](const Array& a, const Array& b) { return loss_of(f, a, b); })(x, scale);
+  const auto [dx, ds] = grad<0, 1>([&](const Array& a, const Array& b) { return sine_loss(f, a, b); })(x, scale);
   return concatenate({ravel(dx), ravel(ds)}, 0);
 }
 
@@ -123,16 +123,16 @@ Array scanned(const Binary& f, const Array& x, const Array& scale) {
 }
 
 /// Gradients of a loss over shards: the weight's is a psum.
-Array over_shards(const Binary& f, const Array& x, const Array& scale, const tests::Replicas& replicas) {
+Array gradient_over_shards(const Binary& f, const Array& x, const Array& scale, const tests::Replicas& replicas) {
   const auto step = pmap(
       [&](const Array& w, const Array& rows) {
-        return grad([&](const Array& v) { return psum(loss_of(f, rows, v), {"batch"}); })(w);
+        return grad([&](const Array& v) { return psum(sine_loss(f, rows, v), {"batch"}); })(w);
       },
       {.mesh = tests::mesh_of(replicas), .in = {replicated, sharded("batch")}, .out = {replicated}});
   return step(scale, x);
 }
 
-const std::vector<Program> programs = {
+const std::vector<OpProgram> op_programs = {
     {"eager", [](const Binary& f, const Array& x, const Array& s) { return f(x, s); }},
     {"jit", [](const Binary& f, const Array& x, const Array& s) { return jit(f)(x, s) + jit(f)(x, s); }},
     {"grad", gradients},
@@ -180,15 +180,15 @@ const std::vector<Program> programs = {
      }},
     {"one device",
      [](const Binary& f, const Array& x, const Array& s) {
-       return over_shards(f, x, s, {4, 1});
+       return gradient_over_shards(f, x, s, {4, 1});
      }},
     {"two devices",
      [](const Binary& f, const Array& x, const Array& s) {
-       return over_shards(f, x, s, {4, 2});
+       return gradient_over_shards(f, x, s, {4, 2});
      }},
     {"replicas in turn",
      [](const Binary& f, const Array& x, const Array& s) {
-       const auto part = [&](const Array& rows) { return psum(loss_of(f, rows, s), {"part"}); };
+       const auto part = [&](const Array& rows) { return psum(sine_loss(f, rows, s), {"part"}); };
        return sequential_map(part, x, {.axis = "part", .parts = 2});
      }},
 };
@@ -204,9 +204,9 @@ CustomOpOptions doubling(std::function<void(const KernelCall&)> kernel) {
 TEST_CASE("an op of one's own has the value and the derivative of the same function of library ops, in every program") {
   const Array x = counted({4, 3});
   const Array scale = counted({3}) + 2;
-  const std::vector<std::pair<std::string, CustomOp>> ops = forms();
+  const std::vector<std::pair<std::string, CustomOp>> ops = rms_norm_forms();
   for (const auto& [form, op] : ops) {
-    for (const Program& program : programs) {
+    for (const OpProgram& program : op_programs) {
       CAPTURE(form);
       CAPTURE(program.name);
       // The derivative of the examples at once repeats the scale, as does a scalar carry: values agree all the same.
@@ -455,7 +455,7 @@ TEST_CASE("over shards the bits of an op of one's own do not depend on the devic
   options.vjp = rms_norm_vjp;
   const Binary f = [op = CustomOp(options)](const Array& a, const Array& b) { return op(a, b); };
   const Array x = counted({8, 3}), scale = counted({3}) + 2;
-  const Array once = over_shards(f, x, scale, {4, 1});
-  check_equal(once, over_shards(normalized, x, scale, {4, 1}));
-  for (const int devices : {2, 4}) tests::check_same_bits(over_shards(f, x, scale, {4, devices}), once);
+  const Array once = gradient_over_shards(f, x, scale, {4, 1});
+  check_equal(once, gradient_over_shards(normalized, x, scale, {4, 1}));
+  for (const int devices : {2, 4}) tests::check_same_bits(gradient_over_shards(f, x, scale, {4, devices}), once);
 }

@@ -26,24 +26,24 @@ namespace {
 
 Mesh grid(int count = 1) { return Mesh({{"data", 4}, {"model", 2}}, devices("cpu:0-" + std::to_string(count - 1))); }
 
-Array drawn(const Shape& shape, std::uint64_t seed = 1) { return random::normal(random::key(seed), shape); }
+Array drawn_normal(const Shape& shape, std::uint64_t seed = 1) { return random::normal(random::key(seed), shape); }
 
-const backend::Buffer* memory_of(const Array& array) { return array.state()->buffer.get(); }
+const backend::Buffer* buffer_of(const Array& array) { return array.state()->buffer.get(); }
 
 }  // namespace
 
 TEST_CASE("blocks lie where their array does, where that is in one piece, and stay what they were") {
-  const Array x = drawn({64, 16});
+  const Array x = drawn_normal({64, 16});
   const auto rows_of = [&](const ArrayBlock& block) {
     return slice(x, {block.start[0], 0}, {block.start[0] + 16, 16});
   };
   for (const Layout& layout : {Layout({{0, "data"}}), Layout({{1, "data"}}), Layout({{0, "data"}, {1, "model"}})}) {
     Array cut = reshard(x, grid(2), layout);
-    const auto* const begin = static_cast<const std::byte*>(memory_of(cut)->data());
+    const auto* const begin = static_cast<const std::byte*>(buffer_of(cut)->data());
     const std::vector<ArrayBlock> blocks = local_blocks(cut);
     const bool is_whole_rows = blocks[0].values.dim(1) == 16;
     for (const ArrayBlock& block : blocks) {
-      const auto* const at = static_cast<const std::byte*>(memory_of(block.values)->data());
+      const auto* const at = static_cast<const std::byte*>(buffer_of(block.values)->data());
       const bool lies_within = at >= begin && at < begin + x.type().nbytes();
       CHECK(lies_within == is_whole_rows);
       if (is_whole_rows) CHECK(at == begin + block.start[0] * 16 * 4);
@@ -62,7 +62,7 @@ TEST_CASE("a result that stays cut is read by maps of its layout, and by all els
   const Layout layout = Layout({{0, "data"}, {1, "model"}});
   const auto twice = pmap([](const Array& x) { return x * 2.0; },
                           {.mesh = grid(2), .in = {layout}, .out = {layout}, .keep_cut = true});
-  const Array x = drawn({8, 6});
+  const Array x = drawn_normal({8, 6});
   const Array y = twice(x);
   CHECK(is_cut(y));
   CHECK_FALSE(is_cut(x));
@@ -94,7 +94,7 @@ TEST_CASE("a result that stays cut is read by maps of its layout, and by all els
   expect_error<MeshError>([&] { local_blocks(x); }, "local_blocks: f32[8,6] is whole");
   expect_error<ValueError>([] { gather(Array()); }, "gather", "holds nothing");
   expect_error<ValueError>([] { reshard(Array(), grid(), replicated); }, "reshard", "holds nothing");
-  expect_error<ShapeError>([&] { reshard(drawn({6, 6}), grid(), layout); }, "reshard: f32[6,6]", "pad it to 8");
+  expect_error<ShapeError>([&] { reshard(drawn_normal({6, 6}), grid(), layout); }, "reshard: f32[6,6]", "pad it to 8");
 }
 
 TEST_CASE("drawn layouts: gathered, resharded, cut again and mapped, values are those of whole arrays") {
@@ -104,7 +104,7 @@ TEST_CASE("drawn layouts: gathered, resharded, cut again and mapped, values are 
                                        sharded({"data", "model"}),
                                        sharded({"model", "data"}, 1),
                                        Layout({{0, "model"}, {1, "data"}})};
-  const Array x = drawn({16, 24});
+  const Array x = drawn_normal({16, 24});
   for (const int count : {1, 2, 4, 8}) {
     CAPTURE(count);
     for (std::size_t a = 0; a < layouts.size(); ++a) {
@@ -141,14 +141,14 @@ TEST_CASE("cut state goes through jit step by step, in place, and its first trac
   const Layout layout = sharded({"data", "model"});
   const auto step = jit(pmap([](const Array& w, const Array& g) { return w - g * 0.5; },
                              {.mesh = grid(2), .in = {layout, layout}, .out = {layout}, .keep_cut = true}));
-  const Array g = reshard(drawn({16, 32}, 2), grid(2), layout);
+  const Array g = reshard(drawn_normal({16, 32}, 2), grid(2), layout);
   Array w = cut_array(g.type(), grid(2), layout, [](const Shape&, const Shape& shape) { return ones(shape); });
-  const backend::Buffer* const memory = memory_of(w);
+  const backend::Buffer* const memory = buffer_of(w);
   Array expected = ones({16, 32});
   for (int i = 0; i < 4; ++i) {
     w = step(std::move(w), g);
     expected = expected - gather(g) * 0.5;
-    CHECK(memory_of(w) == memory);
+    CHECK(buffer_of(w) == memory);
   }
   CHECK(is_cut(w));
   check_same_bits(gather(w), expected);
@@ -169,7 +169,7 @@ TEST_CASE("inside a traced function, what is kept cut may be mapped on, gathered
     const Array y = sums(x);
     return std::pair(turned(reshard(y, grid(), columns)), gather(y) + 1.0);
   });
-  const Array x = drawn({8, 12});
+  const Array x = drawn_normal({8, 12});
   const auto [t, g] = both(x);
   CHECK(is_cut(t));
   CHECK_FALSE(is_cut(g));
@@ -181,13 +181,13 @@ TEST_CASE("inside a traced function, what is kept cut may be mapped on, gathered
   const auto tripled =
       pmap([](const Array& v) { return v * 3.0; }, {.mesh = grid(), .in = {all}, .out = {all}, .keep_cut = true});
   const Function traced =
-      trace_function([&](const Array& v) { return tripled(tripled(v)); }, reshard(drawn({8, 16}), grid(), all));
+      trace_function([&](const Array& v) { return tripled(tripled(v)); }, reshard(drawn_normal({8, 16}), grid(), all));
   CHECK(traced.plan().text.find("copy") == std::string::npos);
 }
 
 TEST_CASE("gradients of maps and in maps, and a batch of them, with what lies cut") {
   const Layout rows = sharded({"data", "model"}), split = sharded({"model", "data"}, 1);
-  const Array w = drawn({8, 4}, 3), x = drawn({6, 8}, 4);
+  const Array w = drawn_normal({8, 4}, 3), x = drawn_normal({6, 8}, 4);
   const auto loss = pmap(
       [](const Array& v, const Array& u) {
         return psum(sum(square(matmul(u, v))), {"data", "model"});
@@ -210,7 +210,7 @@ TEST_CASE("gradients of maps and in maps, and a batch of them, with what lies cu
   CHECK(is_cut(inside(cut_w, cut_x)));
   tests::check_equal(gather(inside(cut_w, cut_x)), expected, 1e-5);
 
-  const Array many = drawn({3, 8, 4}, 5);
+  const Array many = drawn_normal({3, 8, 4}, 5);
   const Array losses = vmap([&](const Array& v) { return loss(v, x); })(many);
   for (std::int64_t i = 0; i < 3; ++i) check_close(losses[i], {}, {loss(many[i], x).item<float>()}, 1e-5);
 }

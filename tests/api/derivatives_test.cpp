@@ -19,16 +19,18 @@ using tests::expect_error;
 
 namespace {
 
-using Params = std::map<std::string, Array>;
+using NamedParams = std::map<std::string, Array>;
 
 /// Two dense layers on a fixed batch.
-Array mlp_loss(const Params& p) {
+Array mlp_loss(const NamedParams& p) {
   const Array x = counted({4, 3});
   const Array h = tanh(matmul(x, p.at("w1")) + p.at("b1"));
   return mean(square(matmul(h, p.at("w2")) - 1));
 }
 
-Params mlp_params() { return {{"w1", counted({3, 2})}, {"b1", counted({2}) * 0.5}, {"w2", counted({2, 2}) + 0.3}}; }
+NamedParams mlp_params() {
+  return {{"w1", counted({3, 2})}, {"b1", counted({2}) * 0.5}, {"w2", counted({2, 2}) + 0.3}};
+}
 
 }  // namespace
 
@@ -53,8 +55,8 @@ TEST_CASE("Jacobians of arrays, by columns and by rows") {
 }
 
 TEST_CASE("Jacobians of trees") {
-  const Params p = {{"a", counted({2})}, {"b", counted({3})}};
-  const auto f = [](const Params& q) {
+  const NamedParams p = {{"a", counted({2})}, {"b", counted({3})}};
+  const auto f = [](const NamedParams& q) {
     return std::pair(q.at("a") * sum(q.at("b")), std::map<std::string, Array>{{"n", arange(3)}, {"s", sum(q.at("b"))}});
   };
   for (const Tree& jacobian : {jacfwd(f)(p), jacrev(f)(p)}) {
@@ -75,9 +77,9 @@ TEST_CASE("Jacobians of trees") {
 }
 
 TEST_CASE("the Hessian of an MLP: forward over reverse, reverse over reverse, and products with it") {
-  const Params p = mlp_params();
+  const NamedParams p = mlp_params();
   const Tree forward = hessian(mlp_loss)(p);
-  const Tree reverse = jacrev([](const Params& q) { return jacrev(mlp_loss)(q); })(p);
+  const Tree reverse = jacrev([](const NamedParams& q) { return jacrev(mlp_loss)(q); })(p);
   REQUIRE(forward.paths() == reverse.paths());
   CHECK(forward.paths().size() == 9);
   for (const std::string& path : forward.paths()) {
@@ -85,8 +87,8 @@ TEST_CASE("the Hessian of an MLP: forward over reverse, reverse over reverse, an
     check_equal(forward.at(path).array(), reverse.at(path).array());
   }
   check_equal(forward.at("w1/b1").array(), transpose(forward.at("b1/w1").array(), Axes{1, 2, 0}));
-  const Params v = {{"w1", counted({3, 2}) + 1}, {"b1", counted({2})}, {"w2", counted({2, 2}) * 2}};
-  const Params product = hvp(mlp_loss, p, v);
+  const NamedParams v = {{"w1", counted({3, 2}) + 1}, {"b1", counted({2})}, {"w2", counted({2, 2}) * 2}};
+  const NamedParams product = hvp(mlp_loss, p, v);
   for (const auto& [name, direction] : v) {
     Array expected = zeros(direction.shape(), float64);
     for (const auto& [by, other] : v) {
@@ -113,25 +115,25 @@ TEST_CASE("gradients of several arguments at once") {
   const auto [gb_first, ga_last] = grad<1, 0>(f)(a, b, c);
   check_equal(gb_first, gb);
   check_equal(ga_last, ga);
-  const auto with_aux = [](const Params& p, const Array& x) { return std::pair(sum(p.at("w") * x), x + 1); };
-  const auto [result, both] = value_and_grad<0, 1>(with_aux)(Params{{"w", a}}, b);
+  const auto with_aux = [](const NamedParams& p, const Array& x) { return std::pair(sum(p.at("w") * x), x + 1); };
+  const auto [result, both] = value_and_grad<0, 1>(with_aux)(NamedParams{{"w", a}}, b);
   check_equal(result.second, b + 1);
   check_equal(std::get<0>(both).at("w"), b);
   check_equal(std::get<1>(both), a);
 }
 
 TEST_CASE("per-example gradients are those of a loop") {
-  const Params p = mlp_params();
+  const NamedParams p = mlp_params();
   const Array xs = counted({5, 3});
-  const auto loss = [](const Params& q, const Array& x) {
+  const auto loss = [](const NamedParams& q, const Array& x) {
     return sum(square(matmul(tanh(matmul(x, q.at("w1")) + q.at("b1")), q.at("w2"))));
   };
-  const auto one = [&](const Params& q, const Array& x) { return grad(loss)(q, x); };
+  const auto one = [&](const NamedParams& q, const Array& x) { return grad(loss)(q, x); };
   const VmapOptions rows{.in_axes = {std::nullopt, 0}};
-  const Params all = vmap(one, rows)(p, xs);
-  const Params compiled = jit([&](const Params& q, const Array& x) { return vmap(one, rows)(q, x); })(p, xs);
+  const NamedParams all = vmap(one, rows)(p, xs);
+  const NamedParams compiled = jit([&](const NamedParams& q, const Array& x) { return vmap(one, rows)(q, x); })(p, xs);
   for (std::int64_t i = 0; i < 5; ++i) {
-    const Params expected = one(p, squeeze(slice_in_dim(xs, i, i + 1, 0), Axes{0}));
+    const NamedParams expected = one(p, squeeze(slice_in_dim(xs, i, i + 1, 0), Axes{0}));
     for (const auto& [name, gradient] : expected) {
       CAPTURE(name);
       check_equal(squeeze(slice_in_dim(all.at(name), i, i + 1, 0), Axes{0}), gradient);
@@ -160,9 +162,9 @@ TEST_CASE("transposes of linear functions") {
 }
 
 TEST_CASE("types of results without running") {
-  const Params p = mlp_params();
+  const NamedParams p = mlp_params();
   const ResultTypes types = eval_shape(
-      [](const Params& q, const Array& x) { return std::pair(matmul(x, q.at("w1")), convert(sum(x), int32)); }, p,
+      [](const NamedParams& q, const Array& x) { return std::pair(matmul(x, q.at("w1")), convert(sum(x), int32)); }, p,
       ones({7, 3}, float64));
   CHECK(types.paths == std::vector<std::string>{"0", "1"});
   CHECK(types.at("0") == ArrayType{float64, {7, 2}, {}});
@@ -173,10 +175,10 @@ TEST_CASE("types of results without running") {
 
 TEST_CASE("check_grads passes what is right, at every order and in both modes") {
   check_grads(mlp_loss, std::tuple(mlp_params()), {.order = 3});
-  const auto f = [](const Array& x, const Array& index, const Params& p) {
+  const auto f = [](const Array& x, const Array& index, const NamedParams& p) {
     return std::pair(sin(x) * p.at("w") * convert(index, float64), index);
   };
-  check_grads(f, std::tuple(counted({3}), arange(3), Params{{"w", counted({3})}}), {.order = 2});
+  check_grads(f, std::tuple(counted({3}), arange(3), NamedParams{{"w", counted({3})}}), {.order = 2});
   check_grads([](const Array& x) { return tanh(x); }, std::tuple(convert(counted({3}), float32)));
   check_grads(remat([](const Array& x) { return exp(sin(x)); }), std::tuple(counted({4})), {.order = 2});
 }

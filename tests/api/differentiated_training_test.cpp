@@ -19,7 +19,7 @@ using tests::values;
 
 namespace {
 
-constexpr std::int64_t width = 12, rows = 5;
+constexpr std::int64_t width = 12, batch_rows = 5;
 
 struct Learner {
   Array w, velocity;
@@ -28,7 +28,7 @@ LOCKSTEP_TREE(Learner, w, velocity);
 
 /// One step of SGD with momentum on a fixed regression problem.
 Learner trained(const Learner& learner, const Array& rate) {
-  const Array x = counted({rows, width}), y = counted({rows, width}) * 0.5;
+  const Array x = counted({batch_rows, width}), y = counted({batch_rows, width}) * 0.5;
   const Array g = grad([&](const Array& w) { return mean(square(tanh(matmul(x, w)) - y)); })(learner.w);
   const Array velocity = 0.9 * learner.velocity + g;
   return {learner.w - rate * velocity, velocity};

@@ -17,10 +17,9 @@ using tests::check_close;
 using tests::check_counts;
 using tests::check_same_bits;
 using tests::expect_error;
+using tests::many;
 
 namespace {
-
-Shape many() { return {20000}; }
 
 double poisson_mass(double rate, std::int64_t k) {
   const auto x = static_cast<double>(k);

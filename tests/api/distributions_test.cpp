@@ -13,10 +13,9 @@
 using namespace lockstep;
 using tests::check_distribution;
 using tests::expect_error;
+using tests::many;
 
 namespace {
-
-Shape many() { return {20000}; }
 
 double normal_cdf(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
 

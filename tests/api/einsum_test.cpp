@@ -6,23 +6,24 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gradient_checks.h"
 #include "tests/support/value_rows.h"
 
 using namespace lockstep;
+using tests::arange_of;
 using tests::check_gradient;
 using tests::check_rows;
-using tests::counted;
 using tests::expect_error;
 
 // Values in rows are JAX's.
 TEST_CASE("einsum") {
-  const Array a = counted({2, 3}) - 2, b = counted({3, 4}) * 0.5 - 1, s = counted({3, 3});
-  const Array d = counted({2, 3, 4}) * 0.1 - 1, e = counted({2, 4, 3}) * 0.2 - 2;
+  const Array a = arange_of({2, 3}) - 2, b = arange_of({3, 4}) * 0.5 - 1, s = arange_of({3, 3});
+  const Array d = arange_of({2, 3, 4}) * 0.1 - 1, e = arange_of({2, 4, 3}) * 0.2 - 2;
   const Array u = array({1.f, -2.f}), v = array({3.f, 0.5f, 2.f});
-  const Array f = counted({4, 2}) - 3, g = counted({5, 4}) * 0.1, h = counted({2, 2, 3});
+  const Array f = arange_of({4, 2}) - 3, g = arange_of({5, 4}) * 0.1, h = arange_of({2, 2, 3});
   check_rows(
       {
           {"ij,jk->ik", einsum("ij,jk->ik", {a, b}), {2, 4}, {1, -0.5, -2, -3.5, 10, 13, 16, 19}},
@@ -43,7 +44,7 @@ TEST_CASE("einsum") {
            {4.04, 3.36, 2.68, 2.28, 1.92, 1.56, 0.52, 0.48, 0.44, 2.12, 2.4, 2.68, 4.2, 4.8, 5.4, 6.28, 7.2, 8.12}},
           {"bij,bjk", einsum("bij,bjk", {d, e}), {3, 3}, {6.16, 5.76, 5.36, 6.48, 6.72, 6.96, 6.8, 7.68, 8.56}},
           {"...ij,...jk->...ik",
-           einsum("...ij,...jk->...ik", {d, counted({4, 2})}),
+           einsum("...ij,...jk->...ik", {d, arange_of({4, 2})}),
            {2, 3, 2},
            {-9.2, -12.6, -4.4, -6.2, 0.4, 0.2, 5.2, 6.6, 10, 13, 14.8, 19.4}},
           {"...ij->...ji", einsum("...ij->...ji", {d}), {2, 4, 3}, {-1,  -0.6, -0.2, -0.9, -0.5, -0.1, -0.8, -0.4,
@@ -72,7 +73,7 @@ TEST_CASE("einsum") {
 }
 
 TEST_CASE("what is no equation is refused") {
-  const Array a = counted({2, 3}), b = counted({3, 4});
+  const Array a = arange_of({2, 3}), b = arange_of({3, 4});
   expect_error<ValueError>([&] { einsum("ij,jk->ik", {a}); }, "ij,jk->ik", "2 operands, 1 arrays");
   expect_error<ValueError>([] { einsum("", {}); }, "no arrays were given");
   expect_error<ValueError>([&] { einsum("i1->i", {a}); }, "'1' is neither a letter");

@@ -1,4 +1,3 @@
-#include <limits>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -10,6 +9,7 @@
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/slopes.h"
 #include "tests/support/value_rows.h"
 
@@ -17,14 +17,13 @@ using namespace lockstep;
 using tests::check_close;
 using tests::check_slopes;
 using tests::expect_error;
+using tests::infinity;
+using tests::not_a_number;
 using tests::ValueRow;
 
 namespace {
 
-const double infinity = std::numeric_limits<double>::infinity();
-const double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-void check(const std::vector<ValueRow>& rows) { tests::check_rows(rows, 1e-12); }
+void check_elementwise(const std::vector<ValueRow>& rows) { tests::check_rows(rows, 1e-12); }
 
 }  // namespace
 
@@ -33,7 +32,7 @@ TEST_CASE("element-wise composites have JAX's values") {
   const Array x = array({-2.5, -0.5, 0.0, 0.3, 1.7, 4.0}), y = array({1.5, -2.0, 3.0, 0.3, -0.7, 2.0}),
               s = array({-infinity, infinity, not_a_number, -0.0, 0.0, 1.0}), q = array({0.2, 0.7, 1.0, 1.5, 3.0, 8.0}),
               i = array({7, -7, 7, -7, 5, 0}), j = array({2, 2, -2, -2, 3, 1}), k = array({2, 0, 3, 1, 4, 5});
-  check({
+  check_elementwise({
       {"log10",
        log10(q),
        {6},

@@ -8,12 +8,14 @@
 #include <lockstep/parallel.h>
 #include <lockstep/transforms.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
 
 // all_to_all, ppermute and pshuffle: over the replicas of a map, and over a named batch, against plain loops.
 using namespace lockstep;
+using tests::arange_of;
 using tests::check_close;
 using tests::check_same_bits;
 using tests::expect_error;
@@ -22,9 +24,7 @@ using tests::values;
 
 namespace {
 
-using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
-
-Array counted(const Shape& shape) { return convert(reshape(arange(shape.size()), shape.to_vector()), float64); }
+using Routes = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 /// The blocks [replicas, ...] through `body`, as a map and as a named batch; both give [replicas, ...].
 template <class Body>
@@ -70,7 +70,7 @@ Array exchanged(const Array& blocks, int split, int concat) {
 
 TEST_CASE("all_to_all sends every replica its block") {
   for (const std::int64_t n : {1, 2, 4, 8}) {
-    const Array blocks = counted({n, 8, 16});
+    const Array blocks = arange_of({n, 8, 16}, float64);
     for (const int split : {0, 1}) {
       for (const int concat : {0, 1}) {
         CAPTURE(n);
@@ -88,7 +88,7 @@ TEST_CASE("all_to_all sends every replica its block") {
 }
 
 TEST_CASE("ppermute sends along the pairs, zeros elsewhere") {
-  const Array blocks = counted({4, 3}) + 1;
+  const Array blocks = arange_of({4, 3}, float64) + 1;
   const auto rows = [&](const std::vector<int>& senders) {
     std::vector<Array> list;
     for (const int sender : senders) {
@@ -96,7 +96,7 @@ TEST_CASE("ppermute sends along the pairs, zeros elsewhere") {
     }
     return stack(list, 0);
   };
-  const auto check = [&](const Pairs& pairs, const std::vector<int>& senders) {
+  const auto check = [&](const Routes& pairs, const std::vector<int>& senders) {
     check_on_replicas(
         blocks, [&](const Array& v) { return ppermute(v, "batch", pairs); }, rows(senders));
   };
@@ -112,7 +112,7 @@ TEST_CASE("ppermute sends along the pairs, zeros elsewhere") {
       },
       rows({2, 3, 1, 0}));
   check_on_replicas(
-      counted({1, 3}), [](const Array& v) { return ppermute(v, "batch", {}); }, zeros({1, 3}, float64));
+      arange_of({1, 3}, float64), [](const Array& v) { return ppermute(v, "batch", {}); }, zeros({1, 3}, float64));
   check_on_replicas(
       convert(blocks, int32),
       [](const Array& v) {
@@ -147,7 +147,7 @@ TEST_CASE("the gradient of a shift is the shift back") {
 }
 
 TEST_CASE("gradients through all_to_all") {
-  const Array x = sin(counted({4, 8, 4}) * 3), weights = cos(counted({4, 2, 16}));
+  const Array x = sin(arange_of({4, 8, 4}, float64) * 3), weights = cos(arange_of({4, 2, 16}, float64));
   const auto loss_of = [&](const auto& f) { return [&, f](const Array& v) { return sum(weights * square(f(v))); }; };
   const auto exchange = [](const Array& v) { return all_to_all(v, "batch", 0, 1); };
   const auto named = vmap(exchange, {.axis_name = "batch"});
@@ -164,7 +164,7 @@ TEST_CASE("gradients through all_to_all") {
 
 TEST_CASE("psum_scatter of a square leaves replica i the sum of column i") {
   for (const std::int64_t n : {2, 4, 8}) {
-    const Array rows = counted({n, n});
+    const Array rows = arange_of({n, n}, float64);
     check_on_replicas(
         rows, [](const Array& v) { return psum_scatter(v, "batch"); }, reshape(sum(rows, Axes{0}), {n, 1}));
   }

@@ -27,13 +27,13 @@ Array complex_array(const std::vector<Complex>& elements, const Shape& shape) {
 }
 
 // The expected numbers were computed by numpy on these.
-const Array x = array({1.0, -2.0, 0.5, 3.0, 0.25});
-const Array z = complex_array({{1, 0.5}, {-2, 1}, {0.5, -1}, {3, 2}, {0.25, 0}}, {5});
+const Array real_signal = array({1.0, -2.0, 0.5, 3.0, 0.25});
+const Array complex_signal = complex_array({{1, 0.5}, {-2, 1}, {0.5, -1}, {3, 2}, {0.25, 0}}, {5});
 const Array plane = array(std::vector<double>{1, -2, 0.5, 3, 0.25, -1}, {2, 3});
 const Array planes = complex_array({{1, 1.5}, {-2, 0.125}, {0.5, -0.5}, {3, 0.5}, {0.25, -1}, {-1, 0.25}}, {2, 3});
 
 /// Real or imaginary parts.
-std::vector<double> parts(const Array& a, bool imaginary) {
+std::vector<double> parts_of(const Array& a, bool imaginary) {
   if (!is_complex(a.dtype())) return imaginary ? std::vector<double>() : tests::values(a);
   const std::vector<std::byte> bytes = convert(a, complex128).to_bytes();
   std::vector<Complex> elements(static_cast<std::size_t>(a.size()));
@@ -43,8 +43,8 @@ std::vector<double> parts(const Array& a, bool imaginary) {
   return result;
 }
 
-void check_parts(const Array& a, const Shape& shape, const std::vector<double>& real,
-                 const std::vector<double>& imaginary, double tolerance) {
+void check_spectrum(const Array& a, const Shape& shape, const std::vector<double>& real,
+                    const std::vector<double>& imaginary, double tolerance) {
   CHECK(to_string(a.shape()) == to_string(shape));
   const auto check = [&](const std::vector<double>& given, const std::vector<double>& expected) {
     REQUIRE(given.size() == expected.size());
@@ -53,12 +53,12 @@ void check_parts(const Array& a, const Shape& shape, const std::vector<double>& 
       CHECK(given[i] == doctest::Approx(expected[i]).epsilon(tolerance).scale(1));
     }
   };
-  check(parts(a, false), real);
-  check(parts(a, true), imaginary);
+  check(parts_of(a, false), real);
+  check(parts_of(a, true), imaginary);
 }
 
 /// A number of which every part of a transform has its share.
-Array weighted(const Array& y) {
+Array weighted_parts(const Array& y) {
   const Array real = is_complex(y.dtype()) ? convert(y * y, float64) : y * y;
   return sum(real * cos(convert(reshape(arange(y.size()), y.shape().to_vector()), float64)));
 }
@@ -72,57 +72,69 @@ TEST_CASE("Fourier transforms are numpy's") {
     std::vector<double> real, imaginary;
   };
   const std::vector<Row> rows = {
-      {fft::fft(z),
+      {fft::fft(complex_signal),
        {5},
        {2.75, -3.18463846105074, 6.93829402164641, 0.0563844192905409, -1.56003997988621},
        {2.5, 3.60934029239528, -1.05512447307982, 1.05512447307982, -3.60934029239528}},
-      {fft::fft(x),
+      {fft::fft(real_signal),
        {5},
        {2.75, -2.37233922046847, 3.49733922046847, 3.49733922046847, -2.37233922046847},
        {0, 3.60934029239528, -1.05512447307982, 1.05512447307982, -3.60934029239528}},
-      {fft::ifft(z),
+      {fft::ifft(complex_signal),
        {5},
        {0.55, -0.312007995977242, 0.0112768838581082, 1.38765880432928, -0.636927692210148},
        {0.5, -0.721868058479056, 0.211024894615964, -0.211024894615964, 0.721868058479056}},
-      {fft::fft(z, 3), {3}, {-0.5, 3.48205080756888, 0.0179491924311228}, {0.5, 2.6650635094611, -1.6650635094611}},
-      {fft::fft(z, 7, -1, fft::Norm::ortho),
+      {fft::fft(complex_signal, 3),
+       {3},
+       {-0.5, 3.48205080756888, 0.0179491924311228},
+       {0.5, 2.6650635094611, -1.6650635094611}},
+      {fft::fft(complex_signal, 7, -1, fft::Norm::ortho),
        {7},
        {1.03940230077537, -0.987136558124304, 1.0832643130062, 2.09999353457366, -0.292953249737284, 1.20032090331314,
         -1.49713993274219},
        {0.944911182523068, -0.216538973758423, 2.54833543129197, -1.09302377158836, -0.0178142210289345,
         -0.714884549101812, -0.128109442805216}},
-      {fft::ifft(z, {}, -1, fft::Norm::forward),
+      {fft::ifft(complex_signal, {}, -1, fft::Norm::forward),
        {5},
        {2.75, -1.56003997988621, 0.0563844192905409, 6.93829402164641, -3.18463846105074},
        {2.5, -3.60934029239528, 1.05512447307982, -1.05512447307982, 3.60934029239528}},
-      {fft::rfft(x), {3}, {2.75, -2.37233922046847, 3.49733922046847}, {0, 3.60934029239528, -1.05512447307982}},
-      {fft::rfft(x, 4, -1, fft::Norm::forward), {3}, {0.625, 0.125, 0.125}, {0, 1.25, 0}},
-      {fft::irfft(z),
+      {fft::rfft(real_signal),
+       {3},
+       {2.75, -2.37233922046847, 3.49733922046847},
+       {0, 3.60934029239528, -1.05512447307982}},
+      {fft::rfft(real_signal, 4, -1, fft::Norm::forward), {3}, {0.625, 0.125, 0.125}, {0, 1.25, 0}},
+      {fft::irfft(complex_signal),
        {8},
        {0.53125, -1.07046356237309, 0.28125, 0.197303390593274, 0.03125, 1.75796356237309, -0.21875,
         -0.509803390593274},
        {}},
-      {fft::irfft(z, 5), {5}, {-0.4, -0.35432549997602, 0.293480286939897, 1.52455370181, -0.0637084887738753}, {}},
-      {fft::irfft(z, 12, -1, fft::Norm::ortho),
+      {fft::irfft(complex_signal, 5),
+       {5},
+       {-0.4, -0.35432549997602, 0.293480286939897, 1.52455370181, -0.0637084887738753},
+       {}},
+      {fft::irfft(complex_signal, 12, -1, fft::Norm::ortho),
        {12},
        {1.29903810567666, -1.58253175473055, -2.2372322931098, 0.721687836487032, 1.38156986040721, -0.582531754730548,
         0.144337567297406, 3.30421959121758, 3.38156986040721, -0.433012701892219, -2.2372322931098, 0.304219591217581},
        {}},
-      {fft::hfft(z),
+      {fft::hfft(complex_signal),
        {8},
        {4.25, -4.07842712474619, -1.75, 14.0637084989848, 0.25, 1.57842712474619, 2.25, -8.56370849898476},
        {}},
-      {fft::hfft(z, 7, -1, fft::Norm::ortho),
+      {fft::hfft(complex_signal, 7, -1, fft::Norm::ortho),
        {7},
        {1.51185789203691, -2.18197047758061, 1.67073565581008, 3.86407509990625, -0.921818468715636, 1.90484883642398,
         -3.20197722681638},
        {}},
-      {fft::hfft(z, 5, 0, fft::Norm::forward),
+      {fft::hfft(complex_signal, 5, 0, fft::Norm::forward),
        {5},
        {-0.4, -0.0637084887738753, 1.52455370181, 0.293480286939897, -0.35432549997602},
        {}},
-      {fft::ihfft(x), {3}, {0.55, -0.474467844093695, 0.699467844093695}, {0, -0.721868058479056, 0.211024894615964}},
-      {fft::ihfft(x, {}, -1, fft::Norm::forward),
+      {fft::ihfft(real_signal),
+       {3},
+       {0.55, -0.474467844093695, 0.699467844093695},
+       {0, -0.721868058479056, 0.211024894615964}},
+      {fft::ihfft(real_signal, {}, -1, fft::Norm::forward),
        {3},
        {2.75, -2.37233922046847, 3.49733922046847},
        {0, -3.60934029239528, 1.05512447307982}},
@@ -171,23 +183,23 @@ TEST_CASE("Fourier transforms are numpy's") {
       {fft::fftfreq(4, 1, float64), {4}, {0, 0.25, -0.5, -0.25}, {}},
       {fft::rfftfreq(5, 1, float64), {3}, {0, 0.2, 0.4}, {}},
       {fft::rfftfreq(4, 0.1, float64), {3}, {0, 2.5, 5}, {}},
-      {fft::fftshift(x), {5}, {3, 0.25, 1, -2, 0.5}, {}},
-      {fft::ifftshift(x), {5}, {0.5, 3, 0.25, 1, -2}, {}},
+      {fft::fftshift(real_signal), {5}, {3, 0.25, 1, -2, 0.5}, {}},
+      {fft::ifftshift(real_signal), {5}, {0.5, 3, 0.25, 1, -2}, {}},
       {fft::fftshift(plane), {2, 3}, {-1, 3, 0.25, 0.5, 1, -2}, {}},
       {fft::fftshift(plane, Axes{1}), {2, 3}, {0.5, 1, -2, -1, 3, 0.25}, {}},
   };
   for (std::size_t i = 0; i < rows.size(); ++i) {
     CAPTURE(i);
-    check_parts(rows[i].given, rows[i].shape, rows[i].real, rows[i].imaginary, 1e-13);
+    check_spectrum(rows[i].given, rows[i].shape, rows[i].real, rows[i].imaginary, 1e-13);
   }
 }
 
 TEST_CASE("dtypes of Fourier transforms") {
   CHECK(fft::fft(arange(3)).dtype() == complex64);
-  CHECK(fft::fft(x).dtype() == complex128);
+  CHECK(fft::fft(real_signal).dtype() == complex128);
   CHECK(fft::rfft(ones({4}) > 0.0).dtype() == complex64);
   CHECK(fft::irfft(ones({3})).dtype() == float32);
-  CHECK(fft::hfft(z).dtype() == float64);
+  CHECK(fft::hfft(complex_signal).dtype() == float64);
   CHECK(fft::fftfreq(3).dtype() == float32);
 }
 
@@ -197,32 +209,32 @@ TEST_CASE("an inverse transform gives back what was transformed, in any size") {
     for (const fft::Norm norm : {fft::Norm::backward, fft::Norm::ortho, fft::Norm::forward}) {
       check_close(fft::irfft(fft::rfft(signal, {}, -1, norm), n, -1, norm), {n}, tests::values(signal), 1e-13);
       check_close(fft::hfft(fft::ihfft(signal, {}, -1, norm), n, -1, norm), {n}, tests::values(signal), 1e-13);
-      check_parts(fft::ifft(fft::fft(signal, {}, -1, norm), {}, -1, norm), {n}, tests::values(signal),
-                  std::vector<double>(static_cast<std::size_t>(n), 0), 1e-13);
+      check_spectrum(fft::ifft(fft::fft(signal, {}, -1, norm), {}, -1, norm), {n}, tests::values(signal),
+                     std::vector<double>(static_cast<std::size_t>(n), 0), 1e-13);
     }
   }
   CHECK(fft::fft(zeros({0, 4})).shape() == Shape{0, 4});
   check_close(fft::ifftshift(fft::fftshift(arange(5))), {5}, {0, 1, 2, 3, 4});
-  check_parts(fft::fftn(x, {}, Axes{}), {5}, tests::values(x), {0, 0, 0, 0, 0}, 1e-15);
+  check_spectrum(fft::fftn(real_signal, {}, Axes{}), {5}, tests::values(real_signal), {0, 0, 0, 0, 0}, 1e-15);
 }
 
 TEST_CASE("gradients of Fourier transforms, once and twice, agree with differences") {
   using Scalar = std::function<Array(const Array&)>;
   const std::vector<std::pair<std::string, Scalar>> functions = {
-      {"fft", [](const Array& a) { return weighted(fft::fft(a, 7, 0)); }},
-      {"ifft", [](const Array& a) { return weighted(fft::ifft(a)); }},
-      {"rfft, odd", [](const Array& a) { return weighted(fft::rfft(a)); }},
-      {"rfft, even", [](const Array& a) { return weighted(fft::rfft(a, 4)); }},
-      {"irfft, even", [](const Array& a) { return weighted(fft::irfft(fft::fft(a))); }},
-      {"irfft, odd", [](const Array& a) { return weighted(fft::irfft(fft::fft(a), 5)); }},
-      {"hfft", [](const Array& a) { return weighted(fft::hfft(fft::fft(a))); }},
-      {"ihfft", [](const Array& a) { return weighted(fft::ihfft(a)); }},
-      {"rfft2", [](const Array& a) { return weighted(fft::rfft2(a * a)); }},
+      {"fft", [](const Array& a) { return weighted_parts(fft::fft(a, 7, 0)); }},
+      {"ifft", [](const Array& a) { return weighted_parts(fft::ifft(a)); }},
+      {"rfft, odd", [](const Array& a) { return weighted_parts(fft::rfft(a)); }},
+      {"rfft, even", [](const Array& a) { return weighted_parts(fft::rfft(a, 4)); }},
+      {"irfft, even", [](const Array& a) { return weighted_parts(fft::irfft(fft::fft(a))); }},
+      {"irfft, odd", [](const Array& a) { return weighted_parts(fft::irfft(fft::fft(a), 5)); }},
+      {"hfft", [](const Array& a) { return weighted_parts(fft::hfft(fft::fft(a))); }},
+      {"ihfft", [](const Array& a) { return weighted_parts(fft::ihfft(a)); }},
+      {"rfft2", [](const Array& a) { return weighted_parts(fft::rfft2(a * a)); }},
       {"irfft2",
        [](const Array& a) {
-         return weighted(fft::irfft2(fft::fft(a), {}, {-1, -2}, fft::Norm::ortho));
+         return weighted_parts(fft::irfft2(fft::fft(a), {}, {-1, -2}, fft::Norm::ortho));
        }},
-      {"fftshift", [](const Array& a) { return weighted(fft::fftshift(a)); }},
+      {"fftshift", [](const Array& a) { return weighted_parts(fft::fftshift(a)); }},
   };
   const auto differences = [](const Scalar& f, const Array& at) {
     std::vector<double> result;
@@ -249,16 +261,16 @@ TEST_CASE("gradients of Fourier transforms, once and twice, agree with differenc
 }
 
 TEST_CASE("what fft refuses") {
-  expect_error<DtypeError>([] { fft::rfft(z); }, "fft.rfft", "real numbers, got c128[5]", "use fft");
-  expect_error<DtypeError>([] { fft::ihfft(z); }, "fft.ihfft", "real numbers", "use ifft");
+  expect_error<DtypeError>([] { fft::rfft(complex_signal); }, "fft.rfft", "real numbers, got c128[5]", "use fft");
+  expect_error<DtypeError>([] { fft::ihfft(complex_signal); }, "fft.ihfft", "real numbers", "use ifft");
   expect_error<DtypeError>([] { fft::fft(ones({2}, float16)); }, "fft.fft", "no transform of", "float32");
-  expect_error<ShapeError>([] { fft::fft(x, 0); }, "fft.fft", "lengths of 1 or more, got 0 for axis 0");
+  expect_error<ShapeError>([] { fft::fft(real_signal, 0); }, "fft.fft", "lengths of 1 or more, got 0 for axis 0");
   expect_error<ShapeError>([] { fft::irfft(ones({1})); }, "fft.irfft", "got 0");
   expect_error<ShapeError>([] { fft::fftn(plane, {}, Axes{0, -2}); }, "fft.fftn", "axes [0,-2] name a dimension twice");
   expect_error<ShapeError>([] { fft::fftn(plane, Axes{2}, Axes{0, 1}); }, "fft.fftn", "1 lengths for 2 axes");
   expect_error<ShapeError>([] { fft::rfftn(plane, {}, Axes{}); }, "fft.rfftn", "at least one axis to halve");
   expect_error<ShapeError>([] { fft::fft2(plane, {}, Axes{0}); }, "fft.fft2", "two axes, got [0]", "fft.fftn");
-  expect_error<ShapeError>([] { fft::fft(x, {}, 1); }, "fft.fft");
+  expect_error<ShapeError>([] { fft::fft(real_signal, {}, 1); }, "fft.fft");
   expect_error<ValueError>([] { fft::fftfreq(0); }, "fft.fftfreq", "n of 1 or more, got 0");
   expect_error<DtypeError>([] { fft::rfftfreq(3, 1, int32); }, "fft.rfftfreq", "a float dtype");
 }

@@ -14,6 +14,7 @@
 #include <lockstep/remat.h>
 #include <lockstep/transforms.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 
@@ -21,13 +22,10 @@ using namespace lockstep;
 using tests::check_close;
 using tests::check_equal;
 using tests::expect_error;
+using tests::wave;
 
 // Linear functions made of programs: `linearize`, its batches and its transposes, whatever stands in the program.
 namespace {
-
-Array wave(const Shape& shape, double phase = 0) {
-  return sin(convert(reshape(arange(shape.size()), shape.to_vector()), float64) * 1.7 + phase);
-}
 
 /// Newton's square root.
 Array root(const Array& a) {
@@ -35,12 +33,12 @@ Array root(const Array& a) {
                     [&](const Array& x) { return (x + a / x) * 0.5; }, ones_like(a));
 }
 
-struct Program {
+struct LinearProgram {
   std::string what;
   std::function<Array(const Array&)> function;  ///< [3] to [3].
 };
 
-std::vector<Program> programs() {
+std::vector<LinearProgram> linear_programs() {
   const auto twice = [](const Array& v) { return v * v * 2.0; };
   return {
       {"cond",
@@ -183,7 +181,7 @@ TEST_CASE("effects of a loop that is linearized happen once") {
 TEST_CASE("linear functions of every kind of program can be batched and transposed in any order") {
   const Array rows = stack({array({0.9, -0.4, 0.3}), array({-0.2, 0.8, -0.7}), array({0.4, 0.5, 0.6})}, 0);
   const Array tangents = wave({3, 3}), cotangents = wave({3, 3}, 0.4);
-  for (const Program& program : programs()) {
+  for (const LinearProgram& program : linear_programs()) {
     CAPTURE(program.what);
     const auto& f = program.function;
     const auto row = [](const Array& m, std::int64_t i) { return m[i]; };

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -10,28 +9,25 @@
 #include <lockstep/random.h>
 #include <lockstep/transforms.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gradient_checks.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/value_rows.h"
 
 using namespace lockstep;
+using tests::arange_of;
 using tests::check_close;
 using tests::check_gradient;
 using tests::check_rows;
-using tests::counted;
 using tests::expect_error;
-
-namespace {
-
-const float infinity = std::numeric_limits<float>::infinity();
-const float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
-}  // namespace
+using tests::float_infinity;
+using tests::float_not_a_number;
 
 // Values in rows are JAX's.
 TEST_CASE("reading by index") {
-  const Array x = counted({3, 4}), v = counted({5}), t = counted({2, 3, 4});
+  const Array x = arange_of({3, 4}), v = arange_of({5}), t = arange_of({2, 3, 4});
   check_rows({
       {"integer", index(x, {1}), {4}, {4, 5, 6, 7}},
       {"negative integer", index(x, {-1, -2}), {}, {10}},
@@ -52,7 +48,7 @@ TEST_CASE("reading by index") {
       {"ellipsis of nothing", index(x, {1, ellipsis, 2}), {}, {6}},
       {"array", index(x, {array({2, 0})}), {2, 4}, {8, 9, 10, 11, 0, 1, 2, 3}},
       {"negative array", index(x, {array({-1, 1})}), {2, 4}, {8, 9, 10, 11, 4, 5, 6, 7}},
-      {"array outside", index(v, {array({9, -9})}), {2}, {not_a_number, not_a_number}},
+      {"array outside", index(v, {array({9, -9})}), {2}, {float_not_a_number, float_not_a_number}},
       {"array outside, clipped", at(v, array({9, -9})).get(IndexMode::clip), {2}, {4, 0}},
       {"scalar array", index(x, {array(2)}), {4}, {8, 9, 10, 11}},
       {"unsigned array", index(v, {array<std::uint8_t>({4, 1})}), {2}, {4, 1}},
@@ -75,7 +71,7 @@ TEST_CASE("reading by index") {
 }
 
 TEST_CASE("indices that do not fit are refused") {
-  const Array x = counted({3, 4});
+  const Array x = arange_of({3, 4});
   expect_error<DtypeError>([&] { at(greater(x, 0), 0).subtract(true); }, "at().subtract", "bool[3,4]", "set()");
   expect_error<ShapeError>([&] { index(x, {1, 2, 3}); }, "index", "3 indices for the 2 dimensions of [3,4]");
   expect_error<ShapeError>([&] { index(x, {ellipsis, 1, ellipsis}); }, "at most one ellipsis, got 2");
@@ -89,7 +85,7 @@ TEST_CASE("indices that do not fit are refused") {
 }
 
 TEST_CASE("writing at an index") {
-  const Array x = counted({3, 4}), v = counted({5}), t = counted({2, 3, 4});
+  const Array x = arange_of({3, 4}), v = arange_of({5}), t = arange_of({2, 3, 4});
   check_rows({
       {"set row", at(x, 1).set(9), {3, 4}, {0, 1, 2, 3, 9, 9, 9, 9, 8, 9, 10, 11}},
       {"set by array",
@@ -117,7 +113,7 @@ TEST_CASE("writing at an index") {
        at(t, array({1, 0}), Slice{0, 2}, array({3, 1})).add(100),
        {2, 3, 4},
        {0, 101, 2, 3, 4, 105, 6, 7, 8, 9, 10, 11, 12, 13, 14, 115, 16, 17, 18, 119, 20, 21, 22, 23}},
-      {"get outside", at(v, array({1, 9})).get(IndexMode::fill), {2}, {1, not_a_number}},
+      {"get outside", at(v, array({1, 9})).get(IndexMode::fill), {2}, {1, float_not_a_number}},
       {"get outside, filled", at(v, array({1, 9})).get(IndexMode::fill, -1), {2}, {1, -1}},
   });
   CHECK(at(convert(v, int8), 1).set(7.0).dtype() == int8);
@@ -127,12 +123,12 @@ TEST_CASE("writing at an index") {
 }
 
 TEST_CASE("along an axis, by windows and by segments") {
-  const Array x = counted({3, 4}), v = counted({5});
+  const Array x = arange_of({3, 4}), v = arange_of({5});
   check_rows({
       {"take flat", take(x, array({5, -1})), {2}, {5, 11}},
       {"take axis 0", take(x, array({2, 0}), 0), {2, 4}, {8, 9, 10, 11, 0, 1, 2, 3}},
       {"take axis 1", take(x, reshape(array({2, 0}), {1, 2}), 1), {3, 1, 2}, {2, 0, 6, 4, 10, 8}},
-      {"take outside", take(v, array({9, 1})), {2}, {not_a_number, 1}},
+      {"take outside", take(v, array({9, 1})), {2}, {float_not_a_number, 1}},
       {"take outside, filled", take(v, array({9, 1}), 0, IndexMode::fill, -5), {2}, {-5, 1}},
       {"take clipped", take(v, array({9, -3}), 0, IndexMode::clip), {2}, {4, 0}},
       {"take wrapped", take(v, array({9, -6}), 0, IndexMode::wrap), {2}, {4, 4}},
@@ -156,8 +152,8 @@ TEST_CASE("along an axis, by windows and by segments") {
       {"segment_sum", segment_sum(x, array({1, 0, 1}), 3), {3, 4}, {4, 5, 6, 7, 8, 10, 12, 14, 0, 0, 0, 0}},
       {"segment_sum drops", segment_sum(v, array({1, 0, 9, -1, 1}), 2), {2}, {1, 4}},
       {"segment_prod", segment_prod(v, array({1, 0, 2, 2, 1}), 4), {4}, {1, 0, 6, 1}},
-      {"segment_max", segment_max(v, array({1, 0, 2, 2, 1}), 4), {4}, {1, 4, 3, -infinity}},
-      {"segment_min", segment_min(v, array({1, 0, 2, 2, 1}), 4), {4}, {1, 0, 2, infinity}},
+      {"segment_max", segment_max(v, array({1, 0, 2, 2, 1}), 4), {4}, {1, 4, 3, -float_infinity}},
+      {"segment_min", segment_min(v, array({1, 0, 2, 2, 1}), 4), {4}, {1, 0, 2, float_infinity}},
       {"segment_max of integers", segment_max(convert(v, int8), array({1, 0, 0, 0, 1}), 3), {3}, {3, 4, -128}},
       {"segment_min of unsigned", segment_min(convert(v, uint8), array({1, 0, 0, 0, 1}), 3), {3}, {1, 0, 255}},
       {"gather",
@@ -167,11 +163,11 @@ TEST_CASE("along an axis, by windows and by segments") {
       {"gather by default",
        gather(x, reshape(array({0, 1, -1, 0}), {2, 2}), {{1}, {0}, {0, 1}}, {1, 2}),
        {2, 2},
-       {1, 2, not_a_number, not_a_number}},
+       {1, 2, float_not_a_number, float_not_a_number}},
       {"gather filled",
        gather(x, reshape(array({0, 1, 2, 9}), {2, 2}), {{1}, {0}, {0, 1}}, {1, 2}, IndexMode::fill),
        {2, 2},
-       {1, 2, not_a_number, not_a_number}},
+       {1, 2, float_not_a_number, float_not_a_number}},
       {"gather in batches",
        gather(x, reshape(array({3, 0, 1}), {3, 1}), {{}, {1}, {1}, {0}, {0}}, {1, 1}),
        {3},
@@ -230,7 +226,7 @@ TEST_CASE("a product with a zero factor has a derivative") {
 }
 
 TEST_CASE("indexing over a batch") {
-  const Array x = counted({2, 3, 4}), rows = reshape(array({2, 0, 1, 1}), {2, 2});
+  const Array x = arange_of({2, 3, 4}), rows = reshape(array({2, 0, 1, 1}), {2, 2});
   const auto read = [](const Array& a, const Array& i) { return index(a, {i, Slice{.step = 2}}); };
   check_close(vmap(read)(x, rows), {2, 2, 2}, {8, 10, 0, 2, 16, 18, 16, 18});
   check_close(vmap(read, {.in_axes = {0, std::nullopt}})(x, array({2})), {2, 1, 2}, {8, 10, 20, 22});
@@ -242,9 +238,9 @@ TEST_CASE("indexing over a batch") {
 TEST_CASE(
     "one rule for indices: negative ones count from the end, outside reads are NaN and outside writes do nothing") {
   // jax.numpy.take, take_along_axis and .at[] of JAX 0.10.2 give these values; its x[i] alone clips.
-  const Array v = counted({5}), x = counted({3, 4});
+  const Array v = arange_of({5}), x = arange_of({3, 4});
   const Array wild = array({-1, 4, -5, 5, -6, 99});
-  const std::vector<double> read = {4, 4, 0, not_a_number, not_a_number, not_a_number};
+  const std::vector<double> read = {4, 4, 0, float_not_a_number, float_not_a_number, float_not_a_number};
   check_rows({
       {"take", take(v, wild), {6}, read},
       {"take_rows", take_rows(v, wild), {6}, read},
@@ -254,27 +250,28 @@ TEST_CASE(
       {"rows of a matrix",
        take_rows(x, array({-1, 3})),
        {2, 4},
-       {8, 9, 10, 11, not_a_number, not_a_number, not_a_number, not_a_number}},
+       {8, 9, 10, 11, float_not_a_number, float_not_a_number, float_not_a_number, float_not_a_number}},
       {"take_along_axis of a matrix",
        take_along_axis(x, reshape(array({-1, 0, 4}), {3, 1}), -1),
        {3, 1},
-       {3, 4, not_a_number}},
+       {3, 4, float_not_a_number}},
       {"take_along_axis clipped", take_along_axis(v, wild, 0, IndexMode::clip), {6}, {4, 4, 0, 4, 0, 4}},
       {"take_along_axis filled", take_along_axis(v, array({9, -2}), 0, IndexMode::fill, 7), {2}, {7, 3}},
       {"set", at(v, wild).set(array({7.f, 8.f, 9.f, 1.f, 2.f, 3.f})), {5}, {9, 1, 2, 3, 8}},
       {"add", at(v, wild).add(1), {5}, {1, 1, 2, 3, 6}},
       {"put_along_axis", put_along_axis(v, wild, 7, 0), {5}, {7, 1, 2, 3, 7}},
-      {"one element", index(x, {array(-1), array(9)}), {}, {not_a_number}},
+      {"one element", index(x, {array(-1), array(9)}), {}, {float_not_a_number}},
       {"integers", take_along_axis(convert(v, int32), array({-1, 9}), 0), {2}, {4, -2147483648.0}},
       {"unsigned", take_rows(convert(v, uint8), array({-1, 9})), {2}, {4, 255}},
       {"true", convert(take(v > 9, array({-1, 9})), int32), {2}, {0, 1}},
   });
   for (const DType dtype : {int8, int16, int64}) {
     CAPTURE(name(dtype));
-    check_close(take_along_axis(v, convert(array({-1, 5, -6}), dtype), 0), {3}, {4, not_a_number, not_a_number});
+    check_close(take_along_axis(v, convert(array({-1, 5, -6}), dtype), 0), {3},
+                {4, float_not_a_number, float_not_a_number});
   }
   const Array unsigned_ends = array<std::uint64_t>({4, ~std::uint64_t{0}});
-  check_close(take_rows(v, unsigned_ends), {2}, {4, not_a_number});
+  check_close(take_rows(v, unsigned_ends), {2}, {4, float_not_a_number});
   expect_error<DtypeError>([&] { take_along_axis(v, v, 0); }, "take_along_axis", "convert(indices, int32)");
   expect_error<ValueError>([&] { take_along_axis(v, wild, 0, IndexMode::wrap); }, "mode wrap is for take alone");
 }
@@ -289,7 +286,7 @@ TEST_CASE("keys outside are the key of all bits, which JAX gives too") {
 }
 
 TEST_CASE("what is read or written outside has no derivative, what counts from the end has that of its element") {
-  const Array v = counted({5}), wild = array({-1, 7, 1});
+  const Array v = arange_of({5}), wild = array({-1, 7, 1});
   const auto finite = [](const Array& read) { return sum(where(read == read, read, 0)); };
   const auto check_reads = [&](const auto& read) {
     check_close(grad([&](const Array& a) { return finite(read(a)); })(v), {5}, {0, 1, 0, 0, 1});
@@ -297,5 +294,5 @@ TEST_CASE("what is read or written outside has no derivative, what counts from t
   check_reads([&](const Array& a) { return take_along_axis(a, wild, 0); });
   check_reads([&](const Array& a) { return take_rows(a, wild); });
   check_reads([&](const Array& a) { return index(a, {wild}); });
-  check_close(grad([&](const Array& u) { return sum(at(v, wild).set(u) * v); })(counted({3})), {3}, {4, 0, 1});
+  check_close(grad([&](const Array& u) { return sum(at(v, wild).set(u) * v); })(arange_of({3})), {3}, {4, 0, 1});
 }

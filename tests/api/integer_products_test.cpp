@@ -38,12 +38,12 @@ Operands operands_of(DType dtype) {
   return {from(4095, {4, 4}), from(4093, {4}), from(4091, {2, 5, 5, 4}), from(4093, {3, 3, 4, 2}), from(1, {4})};
 }
 
-struct Row {
+struct ProductRow {
   std::string what;
   std::function<Array(const Operands&)> function;
 };
 
-std::vector<Row> products() {
+std::vector<ProductRow> products() {
   using O = const Operands&;
   return {
       {"matmul", [](O x) { return matmul(x.matrix, x.matrix); }},
@@ -142,7 +142,7 @@ std::vector<Row> products() {
 TEST_CASE("products and convolutions of integers are exact") {
   const Operands exact = operands_of(float64);
   for (const DType dtype : {int32, uint32, int64, uint64}) {
-    for (const Row& row : products()) {
+    for (const ProductRow& row : products()) {
       CAPTURE(row.what);
       CAPTURE(name(dtype));
       const Array given = row.function(operands_of(dtype));

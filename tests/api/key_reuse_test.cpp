@@ -28,13 +28,13 @@ const Array& example() {
 }
 
 template <class F>
-void check(const F& function) {
+void check_reuse(const F& function) {
   random::check_key_reuse(trace_function(function, example()));
 }
 
 template <class F>
 void expect_reuse(const F& function, const char* second, const char* first) {
-  expect_error<KeyReuseError>([&] { check(function); }, std::string(second) + " uses a random key",
+  expect_error<KeyReuseError>([&] { check_reuse(function); }, std::string(second) + " uses a random key",
                               std::string("that ") + first + " has used before");
 }
 
@@ -79,26 +79,26 @@ TEST_CASE("two draws from one key are found") {
 }
 
 TEST_CASE("what is no second use is let pass") {
-  check([](const Array& k) {
+  check_reuse([](const Array& k) {
     const Array keys = random::split(k, 3);
     return random::uniform(keys[0], {2}) + random::uniform(keys[1], {2}) + random::uniform(keys[-1], {2});
   });
-  check([](const Array& k) {  // fold_in and key_data leave the key as it is
+  check_reuse([](const Array& k) {  // fold_in and key_data leave the key as it is
     const Array x = random::uniform(random::fold_in(k, 1), {2}) + random::uniform(random::fold_in(k, 2), {2});
     return x + convert(random::key_data(k), float32) + random::uniform(k, {2});
   });
-  check([](const Array& k) { return random::uniform(random::clone(k), {2}) + random::uniform(k, {2}); });
-  check([](const Array& k) {  // distributions of several draws split for themselves
+  check_reuse([](const Array& k) { return random::uniform(random::clone(k), {2}) + random::uniform(k, {2}); });
+  check_reuse([](const Array& k) {  // distributions of several draws split for themselves
     const Array keys = random::split(k, 4);
     return random::beta(keys[0], 1.0, 2.0, {}) + random::t(keys[1], 3.0, {}) + random::wald(keys[2], 1.0, {}) +
            convert(sum(random::permutation(keys[3], 100)), float32);
   });
-  check([](const Array& k) {  // one of a reversed and joined array each
+  check_reuse([](const Array& k) {  // one of a reversed and joined array each
     const Array keys = reverse(random::split(k, 2), {0});
     const Array joined = concatenate({keys, random::split(random::fold_in(k, 1), 2)}, 0);
     return random::uniform(joined[0], {}) + random::uniform(joined[1], {}) + random::uniform(joined[3], {});
   });
-  check([](const Array& k) {
+  check_reuse([](const Array& k) {
     const std::vector<Array> halves = split(random::split(k, 4), 2, 0);
     return random::uniform(halves[0][0], {}) + random::uniform(halves[1][0], {});
   });
@@ -107,7 +107,7 @@ TEST_CASE("what is no second use is let pass") {
 TEST_CASE("layers are named, and draw from keys of their own") {
   expect_error<KeyReuseError>(
       [] {
-        check([](const Array& k) {
+        check_reuse([](const Array& k) {
           const auto draw = [&](const char* path) {
             const NamedScope named = NamedScope::at(path);
             return random::uniform(k, {2});
@@ -136,8 +136,8 @@ TEST_CASE("a key used twice is found in a scan body") {
           .first;
     };
   };
-  check(draws(false));
-  expect_error<KeyReuseError>([&] { check(draws(true)); }, "random_bits", "earlier iteration of the same scan");
+  check_reuse(draws(false));
+  expect_error<KeyReuseError>([&] { check_reuse(draws(true)); }, "random_bits", "earlier iteration of the same scan");
 }
 
 TEST_CASE("a key used twice is found in maps, vmap and derivatives") {
@@ -148,7 +148,7 @@ TEST_CASE("a key used twice is found in maps, vmap and derivatives") {
     };
   };
   const random::Placement cut{.cut = random::Cut{0, {"batch"}}};
-  check(mapped([&](const Array& k) { return random::uniform(k, {2}, float32, 0.0, 1.0, cut); }));
+  check_reuse(mapped([&](const Array& k) { return random::uniform(k, {2}, float32, 0.0, 1.0, cut); }));
   expect_reuse(mapped([&](const Array& k) {
                  return random::uniform(k, {2}, float32, 0.0, 1.0, cut) +
                         random::uniform(k, {2}, float32, 0.0, 1.0, random::same_on_all);
@@ -162,14 +162,14 @@ TEST_CASE("a key used twice is found in maps, vmap and derivatives") {
       },
       "random_bits", "random_bits");
   const auto draw = [](const Array& k) { return random::uniform(k, {2}); };
-  check([&](const Array& k) { return vmap(draw)(random::split(k, 3)); });
+  check_reuse([&](const Array& k) { return vmap(draw)(random::split(k, 3)); });
   expect_reuse(
       [&](const Array& k) {
         const Array keys = random::split(k, 3);
         return sum(vmap(draw)(keys)) + sum(draw(keys[2]));
       },
       "random_bits", "random_bits");
-  check([](const Array& k) {
+  check_reuse([](const Array& k) {
     return grad([&](const Array& x) { return sum(x * random::normal(k, {3}) * random::fold_in(k, 1).size()); })(
         ones({3}));
   });

@@ -1,6 +1,5 @@
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,9 @@
 #include <lockstep/reductions.h>
 #include <lockstep/transforms.h>
 
+#include "tests/api/scalar_function.h"
 #include "tests/support/array_values.h"
+#include "tests/support/non_finite.h"
 
 // Smooth functions that are written with a maximum, a magnitude or a choice, where those have no derivative, and in the
 // tails of what they are made of. Right values are mpmath's with 50 digits, or the limits they name.
@@ -21,17 +22,17 @@ namespace lockstep {
 namespace {
 
 using tests::check_close;
+using tests::infinity;
+using tests::ScalarFunction;
 using tests::values;
 
-const double infinity = std::numeric_limits<double>::infinity();
-
-using RealFunction = std::function<Array(const Array&)>;
-
-Array forward(const RealFunction& f, const Array& x) { return jvp(f, std::tuple(x), std::tuple(ones_like(x))).second; }
+Array forward(const ScalarFunction& f, const Array& x) {
+  return jvp(f, std::tuple(x), std::tuple(ones_like(x))).second;
+}
 
 struct Point {
   std::string what;
-  RealFunction f;
+  ScalarFunction f;
   double x;
   std::vector<double> expected;  ///< Value, first and second derivative.
 };
@@ -45,13 +46,13 @@ void is_near(double given, double expected, double bound) {
 }
 
 /// Every order of modes gives the same second derivative.
-void check(const Point& p, DType dtype, double bound) {
+void check_point(const Point& p, DType dtype, double bound) {
   CAPTURE(p.what);
   CAPTURE(p.x);
   CAPTURE(name(dtype));
   const Array x = full({}, p.x, dtype);
-  const RealFunction slope = [&](const Array& v) { return grad(p.f)(v); };
-  const RealFunction tangent = [&](const Array& v) { return forward(p.f, v); };
+  const ScalarFunction slope = [&](const Array& v) { return grad(p.f)(v); };
+  const ScalarFunction tangent = [&](const Array& v) { return forward(p.f, v); };
   const auto number = [](const Array& a) { return convert(a, float64).item<double>(); };
   is_near(number(p.f(x)), p.expected[0], bound);
   is_near(number(slope(x)), p.expected[1], bound);
@@ -61,17 +62,17 @@ void check(const Point& p, DType dtype, double bound) {
   is_near(number(forward(slope, x)), p.expected[2], bound);
 }
 
-void check_all(const std::vector<Point>& points) {
+void check_points(const std::vector<Point>& points) {
   for (const Point& p : points) {
-    check(p, float32, 2e-6);
-    check(p, float64, 1e-14);
+    check_point(p, float32, 2e-6);
+    check_point(p, float64, 1e-14);
   }
 }
 
-RealFunction exact_gelu() {
+ScalarFunction exact_gelu() {
   return [](const Array& x) { return gelu(x, false); };
 }
-RealFunction quick_gelu() {
+ScalarFunction quick_gelu() {
   return [](const Array& x) { return gelu(x); };
 }
 
@@ -79,7 +80,7 @@ RealFunction quick_gelu() {
 
 TEST_CASE("smooth functions have their first and second derivatives at the kinks of what they are made of") {
   const double ln2 = std::log(2.0);
-  check_all({
+  check_points({
       {"softplus", softplus, 0, {ln2, 0.5, 0.25}},
       {"log_sigmoid", log_sigmoid, 0, {-ln2, 0.5, -0.25}},
       {"squareplus", [](const Array& x) { return squareplus(x); }, 0, {1, 0.5, 0.25}},
@@ -113,7 +114,7 @@ TEST_CASE("higher derivatives pass through the branches of a function as well") 
 }
 
 TEST_CASE("derivatives in tails are as exact as values") {
-  check_all({
+  check_points({
       {"logistic",
        [](const Array& x) { return logistic(x); },
        20,
@@ -144,22 +145,22 @@ TEST_CASE("derivatives in tails are as exact as values") {
 }
 
 TEST_CASE("rectifiers of infinities are their limits, slopes too") {
-  const std::vector<std::pair<std::string, RealFunction>> rectifiers = {{"silu", silu},
-                                                                        {"gelu", exact_gelu()},
-                                                                        {"gelu by tanh", quick_gelu()},
-                                                                        {"mish", mish},
-                                                                        {"hard_silu", hard_silu},
-                                                                        {"squareplus", [](const Array& x) { return squareplus(x); }},
-                                                                        {"softplus", softplus},
-                                                                        {"sparse_plus", sparse_plus},
-                                                                        {"relu", relu}};
+  const std::vector<std::pair<std::string, ScalarFunction>> rectifiers = {{"silu", silu},
+                                                                          {"gelu", exact_gelu()},
+                                                                          {"gelu by tanh", quick_gelu()},
+                                                                          {"mish", mish},
+                                                                          {"hard_silu", hard_silu},
+                                                                          {"squareplus", [](const Array& x) { return squareplus(x); }},
+                                                                          {"softplus", softplus},
+                                                                          {"sparse_plus", sparse_plus},
+                                                                          {"relu", relu}};
   for (const DType dtype : {float16, bfloat16, float32, float64}) {
     for (const auto& [what, f] : rectifiers) {
-      check({what, f, -infinity, {0, 0, 0}}, dtype, 0);
-      check({what, f, infinity, {infinity, 1, 0}}, dtype, 0);
+      check_point({what, f, -infinity, {0, 0, 0}}, dtype, 0);
+      check_point({what, f, infinity, {infinity, 1, 0}}, dtype, 0);
     }
-    check({"soft_sign", soft_sign, infinity, {1, 0, 0}}, dtype, 0);
-    check({"elu", [](const Array& x) { return elu(x); }, -infinity, {-1, 0, 0}}, dtype, 0);
+    check_point({"soft_sign", soft_sign, infinity, {1, 0, 0}}, dtype, 0);
+    check_point({"elu", [](const Array& x) { return elu(x); }, -infinity, {-1, 0, 0}}, dtype, 0);
   }
 }
 
@@ -169,7 +170,7 @@ TEST_CASE("a softmax's derivative holds what is left beside the largest element"
   for (const DType dtype : {float32, float64}) {
     const Array x = convert(array({20.0, 0.0, 0.0}), dtype);
     const double bound = dtype == float32 ? 1e-6 : 1e-14;
-    const auto check_first = [&](const RealFunction& f, double expected) {
+    const auto check_first = [&](const ScalarFunction& f, double expected) {
       is_near(values(convert(grad(f)(x), float64))[0], expected, bound);
       const Array direction = convert(array({1.0, 0.0, 0.0}), dtype);
       is_near(values(convert(jvp(f, std::tuple(x), std::tuple(direction)).second, float64))[0], expected, bound);
@@ -192,7 +193,7 @@ TEST_CASE("a guard hides no derivative that exists") {
   const Array x = array(2.5), none = array(0.0);
   for (const auto& [f, given] : {std::pair(&boxcox, x), std::pair(&boxcox1p, x - 1)}) {
     const auto of_power = [&f = f, &given = given](const Array& power) { return f(given, power); };
-    check({"in the power", of_power, 0, {log_x, log_x * log_x / 2, std::pow(log_x, 3) / 3}}, float64, 1e-14);
+    check_point({"in the power", of_power, 0, {log_x, log_x * log_x / 2, std::pow(log_x, 3) / 3}}, float64, 1e-14);
     const auto mixed = grad([&f = f](const Array& v, const Array& power) { return grad<1>(f)(v, power); });
     CHECK(mixed(given, none).item<double>() == doctest::Approx(log_x / 2.5));
   }

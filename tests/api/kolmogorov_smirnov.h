@@ -16,6 +16,9 @@
 // by 999999 of a million sets of numbers that do come from it.
 namespace lockstep::tests {
 
+/// A shape of so many numbers.
+inline Shape many() { return {20000}; }
+
 /// The largest distance of the empirical distribution function from `cdf`, against the bound of Kolmogorov's
 /// distribution at 1e-6: sqrt(log(2 / 1e-6) / 2) / sqrt(n).
 inline void check_distribution(const Array& draws, const std::function<double(double)>& cdf) {

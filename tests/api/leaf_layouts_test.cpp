@@ -21,7 +21,7 @@ const Mesh& mesh() {
   return grid;
 }
 
-Tree weights() {
+Tree nested_weights() {
   const auto layer = [](std::uint64_t seed) {
     return Tree::dict({{"kernel", Tree(random::normal(random::key(seed), {4, 4}))},
                        {"bias", Tree(random::normal(random::key(seed + 9), {4}))}});
@@ -32,7 +32,7 @@ Tree weights() {
 }  // namespace
 
 TEST_CASE("each leaf has the layout of the path that it lies below") {
-  const Tree w = weights();
+  const Tree w = nested_weights();
   const LeafLayouts layouts = {
       {"layers/*/kernel", sharded("model", 1)}, {"layers/*/bias", sharded({"data", "model"})}, {"scale", replicated}};
   CHECK(layouts.of("layers/1/kernel", "w") == sharded("model", 1));
@@ -55,7 +55,7 @@ TEST_CASE("each leaf has the layout of the path that it lies below") {
 
 TEST_CASE("a leaf without a layout, one with two, and a layout without a leaf are errors that name them") {
   const auto on = [](const LeafLayouts& in, const LeafLayouts& out) {
-    pmap([](const Tree& v) { return v; }, {.mesh = mesh(), .in = {in}, .out = {out}})(weights());
+    pmap([](const Tree& v) { return v; }, {.mesh = mesh(), .in = {in}, .out = {out}})(nested_weights());
   };
   const LeafLayouts all = replicated;
   expect_error<MeshError>(
@@ -83,7 +83,7 @@ TEST_CASE("a leaf without a layout, one with two, and a layout without a leaf ar
 }
 
 TEST_CASE("a tree lies cut leaf by leaf") {
-  const Tree w = weights();
+  const Tree w = nested_weights();
   const Tree cut = reshard(
       w, mesh(), {{"layers/*/kernel", sharded("model", 1)}, {"layers/*/bias", replicated}, {"scale", replicated}});
   CHECK(is_cut(cut.at("layers/0/kernel").array()));

@@ -13,36 +13,35 @@
 #include <lockstep/linalg.h>
 #include <lockstep/transforms.h>
 
+#include "tests/api/linalg_matrices.h"
+#include "tests/api/scalar_function.h"
 #include "tests/support/array_values.h"
 #include "tests/support/gradient_checks.h"
 
 using namespace lockstep;
 using tests::check_close;
+using tests::general;
+using tests::larger;
+using tests::ScalarFunction;
+using tests::tall;
+using tests::wide;
 
 namespace {
 
-using Scalar = std::function<Array(const Array&)>;
-
-struct Row {
+struct FactorRow {
   std::string what;
-  Scalar f;
+  ScalarFunction f;
   Array x;
 };
 
-const Array general = array(std::vector<double>{2, -1, 0.5, 0.3, 1.5, -2, -1.2, 0.7, 3}, {3, 3});
-const Array tall = array(std::vector<double>{1, 2, 3, -1, 0.5, 4}, {3, 2});
-const Array wide = transpose(tall);
-const Array larger =
-    array(std::vector<double>{2, -1, 0.5, 1, 0.3, 1.5, -2, 0, -1.2, 0.7, 3, 0.4, 1, 0.2, -0.6, 2.5}, {4, 4});
-
 /// Numbers that are not alike, so that no part of a derivative cancels.
-Array weights(const Shape& shape) {
+Array cosine_weights(const Shape& shape) {
   return cos(convert(reshape(arange(shape.size()), shape.to_vector()), float64) * 1.3 + 0.4);
 }
-Array weighted(const Array& y) { return sum(y * weights(y.shape())); }
+Array weighted_sum(const Array& y) { return sum(y * cosine_weights(y.shape())); }
 Array positive(const Array& x) { return matmul(x, transpose(x)) + eye(x.dim(0), float64); }
 
-std::vector<double> differences(const Scalar& f, const Array& x) {
+std::vector<double> differences(const ScalarFunction& f, const Array& x) {
   const std::vector<double> at = tests::values(x);
   const auto value = [&](std::size_t i, double h) {
     std::vector<double> moved = at;
@@ -57,72 +56,72 @@ std::vector<double> differences(const Scalar& f, const Array& x) {
   return result;
 }
 
-const std::vector<Row>& functions() {
-  static const std::vector<Row> rows = {
-      {"cholesky", [](const Array& x) { return weighted(linalg::cholesky(positive(x))); }, general},
-      {"cholesky of one triangle", [](const Array& x) { return weighted(linalg::cholesky(positive(x), true, false)); },
-       general},
+const std::vector<FactorRow>& factor_rows() {
+  static const std::vector<FactorRow> rows = {
+      {"cholesky", [](const Array& x) { return weighted_sum(linalg::cholesky(positive(x))); }, general},
+      {"cholesky of one triangle",
+       [](const Array& x) { return weighted_sum(linalg::cholesky(positive(x), true, false)); }, general},
       {"qr",
        [](const Array& x) {
          const auto [q, r] = linalg::qr(x);
-         return weighted(q) + weighted(r);
+         return weighted_sum(q) + weighted_sum(r);
        },
        tall},
       {"qr of wide",
        [](const Array& x) {
          const auto [q, r] = linalg::qr(x);
-         return weighted(q) + weighted(r);
+         return weighted_sum(q) + weighted_sum(r);
        },
        wide},
       {"svd",
        [](const Array& x) {
          const auto [u, s, vh] = linalg::svd(x, false);
-         return weighted(u) + weighted(s) + weighted(vh);
+         return weighted_sum(u) + weighted_sum(s) + weighted_sum(vh);
        },
        tall},
       {"svd of square",
        [](const Array& x) {
          const auto [u, s, vh] = linalg::svd(x);
-         return weighted(u) + weighted(s) + weighted(vh);
+         return weighted_sum(u) + weighted_sum(s) + weighted_sum(vh);
        },
        general},
       {"svd of wide",
        [](const Array& x) {
          const auto [u, s, vh] = linalg::svd(x, false);
-         return weighted(u) + weighted(s) + weighted(vh);
+         return weighted_sum(u) + weighted_sum(s) + weighted_sum(vh);
        },
        wide},
-      {"svdvals", [](const Array& x) { return weighted(linalg::svdvals(x)); }, general},
+      {"svdvals", [](const Array& x) { return weighted_sum(linalg::svdvals(x)); }, general},
       {"eigh",
        [](const Array& x) {
          const auto [w, v] = linalg::eigh(x);
-         return weighted(w) + weighted(v);
+         return weighted_sum(w) + weighted_sum(v);
        },
        general},
       {"eigh of one triangle",
        [](const Array& x) {
          const auto [w, v] = linalg::eigh(x, false, false);
-         return weighted(w) + weighted(v);
+         return weighted_sum(w) + weighted_sum(v);
        },
        general},
-      {"eigvalsh", [](const Array& x) { return weighted(linalg::eigvalsh(x)); }, general},
-      {"lu", [](const Array& x) { return weighted(linalg::lu_factor(x).lu); }, larger},
-      {"lu of tall", [](const Array& x) { return weighted(linalg::lu_factor(x).lu); }, tall},
-      {"lu of wide", [](const Array& x) { return weighted(linalg::lu_factor(x).lu); }, wide},
-      {"solve", [](const Array& x) { return weighted(linalg::solve(x, tall)); }, general},
-      {"solve for b", [](const Array& b) { return weighted(square(linalg::solve(general, b))); }, tall},
+      {"eigvalsh", [](const Array& x) { return weighted_sum(linalg::eigvalsh(x)); }, general},
+      {"lu", [](const Array& x) { return weighted_sum(linalg::lu_factor(x).lu); }, larger},
+      {"lu of tall", [](const Array& x) { return weighted_sum(linalg::lu_factor(x).lu); }, tall},
+      {"lu of wide", [](const Array& x) { return weighted_sum(linalg::lu_factor(x).lu); }, wide},
+      {"solve", [](const Array& x) { return weighted_sum(linalg::solve(x, tall)); }, general},
+      {"solve for b", [](const Array& b) { return weighted_sum(square(linalg::solve(general, b))); }, tall},
       {"lu_solve transposed",
-       [](const Array& x) { return weighted(linalg::lu_solve(linalg::lu_factor(x), tall, true)); }, general},
-      {"cho_solve", [](const Array& x) { return weighted(linalg::cho_solve(linalg::cholesky(positive(x)), tall)); },
+       [](const Array& x) { return weighted_sum(linalg::lu_solve(linalg::lu_factor(x), tall, true)); }, general},
+      {"cho_solve", [](const Array& x) { return weighted_sum(linalg::cho_solve(linalg::cholesky(positive(x)), tall)); },
        general},
-      {"solve_triangular", [](const Array& x) { return weighted(linalg::solve_triangular(x, tall)); }, general},
-      {"inv", [](const Array& x) { return weighted(linalg::inv(x)); }, larger},
-      {"pinv", [](const Array& x) { return weighted(linalg::pinv(x)); }, tall},
-      {"pinv of wide", [](const Array& x) { return weighted(linalg::pinv(x)); }, wide},
+      {"solve_triangular", [](const Array& x) { return weighted_sum(linalg::solve_triangular(x, tall)); }, general},
+      {"inv", [](const Array& x) { return weighted_sum(linalg::inv(x)); }, larger},
+      {"pinv", [](const Array& x) { return weighted_sum(linalg::pinv(x)); }, tall},
+      {"pinv of wide", [](const Array& x) { return weighted_sum(linalg::pinv(x)); }, wide},
       {"lstsq",
        [](const Array& x) {
          const auto found = linalg::lstsq(x, array({1.0, -2.0, 0.5}));
-         return weighted(found.x) + weighted(found.residuals);
+         return weighted_sum(found.x) + weighted_sum(found.residuals);
        },
        tall},
       {"det of 2", [](const Array& x) { return linalg::det(matmul(transpose(x), x)); }, tall},
@@ -135,14 +134,14 @@ const std::vector<Row>& functions() {
       {"3-norm", [](const Array& x) { return linalg::norm(x, {.order = 3, .axes = Axes{-1}}); },
        array({1.0, -2.0, 0.5})},
       {"cond", [](const Array& x) { return linalg::cond(x); }, general},
-      {"matrix_power", [](const Array& x) { return weighted(linalg::matrix_power(x, -3)); }, general},
-      {"expm", [](const Array& x) { return weighted(linalg::expm(x)); }, general},
-      {"expm of a large one", [](const Array& x) { return weighted(linalg::expm(x * 5.0)) * 1e-4; }, general},
-      {"cross", [](const Array& x) { return weighted(linalg::cross(x, square(x), 0)); }, tall},
-      {"kron", [](const Array& x) { return weighted(linalg::kron(x, square(x))); }, tall},
-      {"diagonal and diag", [](const Array& x) { return weighted(linalg::diag(square(linalg::diagonal(x, 1)), -1)); },
-       larger},
-      {"tril", [](const Array& x) { return weighted(square(linalg::tril(x, -1))); }, larger},
+      {"matrix_power", [](const Array& x) { return weighted_sum(linalg::matrix_power(x, -3)); }, general},
+      {"expm", [](const Array& x) { return weighted_sum(linalg::expm(x)); }, general},
+      {"expm of a large one", [](const Array& x) { return weighted_sum(linalg::expm(x * 5.0)) * 1e-4; }, general},
+      {"cross", [](const Array& x) { return weighted_sum(linalg::cross(x, square(x), 0)); }, tall},
+      {"kron", [](const Array& x) { return weighted_sum(linalg::kron(x, square(x))); }, tall},
+      {"diagonal and diag",
+       [](const Array& x) { return weighted_sum(linalg::diag(square(linalg::diagonal(x, 1)), -1)); }, larger},
+      {"tril", [](const Array& x) { return weighted_sum(square(linalg::tril(x, -1))); }, larger},
   };
   return rows;
 }
@@ -150,22 +149,22 @@ const std::vector<Row>& functions() {
 }  // namespace
 
 TEST_CASE("gradients of linalg agree with differences") {
-  for (const Row& row : functions()) {
+  for (const FactorRow& row : factor_rows()) {
     CAPTURE(row.what);
     check_close(grad(row.f)(row.x), row.x.shape(), differences(row.f, row.x), 1e-5);
   }
 }
 
 TEST_CASE("gradients of gradients of linalg agree with differences") {
-  for (const Row& row : functions()) {
+  for (const FactorRow& row : factor_rows()) {
     CAPTURE(row.what);
-    const Scalar slope = [&](const Array& x) { return weighted(grad(row.f)(x)); };
+    const ScalarFunction slope = [&](const Array& x) { return weighted_sum(grad(row.f)(x)); };
     check_close(grad(slope)(row.x), row.x.shape(), differences(slope, row.x), 1e-5);
   }
 }
 
 TEST_CASE("linalg over a batch is a loop over it") {
-  for (const Row& row : functions()) {
+  for (const FactorRow& row : factor_rows()) {
     CAPTURE(row.what);
     const std::vector<Array> each = {row.x, row.x * 1.25, row.x + 0.1};
     const Array values = vmap(row.f)(stack(each, 0));
@@ -182,19 +181,19 @@ TEST_CASE("linalg over a batch is a loop over it") {
 }
 
 TEST_CASE("pinv has a derivative where singular values are equal") {
-  const Scalar f = [](const Array& x) { return weighted(linalg::pinv(x)); };
+  const ScalarFunction f = [](const Array& x) { return weighted_sum(linalg::pinv(x)); };
   check_close(grad(f)(eye(3, float64)), {3, 3}, differences(f, eye(3, float64)), 1e-5);
 }
 
 TEST_CASE("det has a derivative at singular matrices of 2 and 3 rows") {
-  const Scalar f = [](const Array& x) { return linalg::det(x); };
+  const ScalarFunction f = [](const Array& x) { return linalg::det(x); };
   for (const Array& x : {ones({2, 2}, float64), ones({3, 3}, float64) + eye(3, float64) * 0.0}) {
     check_close(grad(f)(x), x.shape(), differences(f, x), 1e-5);
   }
 }
 
 TEST_CASE("det has a derivative at singular matrices of any rank: the cofactors") {
-  const Scalar f = [](const Array& x) { return linalg::det(x); };
+  const ScalarFunction f = [](const Array& x) { return linalg::det(x); };
   CHECK(grad(f)(zeros({1, 1}, float64)).item<double>() == 1);
   for (std::int64_t n = 1; n <= 12; ++n) {
     for (std::int64_t rank = n; rank >= std::max<std::int64_t>(n - 3, 0); --rank) {
@@ -246,7 +245,7 @@ std::vector<double> second_differences(const Array& x, const Array& direction) {
 }  // namespace
 
 TEST_CASE("det has its second derivative at singular matrices of any rank") {
-  const Scalar f = [](const Array& x) { return linalg::det(x); };
+  const ScalarFunction f = [](const Array& x) { return linalg::det(x); };
   for (std::int64_t n = 4; n <= 6; ++n) {
     for (std::int64_t rank = n; rank >= 0; --rank) {
       CAPTURE(n);
@@ -264,7 +263,7 @@ TEST_CASE("det has its second derivative at singular matrices of any rank") {
 }
 
 TEST_CASE("det's second derivative at singular matrices: numbers") {
-  const Scalar f = [](const Array& x) { return linalg::det(x); };
+  const ScalarFunction f = [](const Array& x) { return linalg::det(x); };
   const auto second = [&](const Array& x, std::int64_t row, std::int64_t column) {
     const auto slope = [&](const Array& v) { return grad(f)(v)[0][0]; };
     return grad(slope)(x)[row][column].item<double>();

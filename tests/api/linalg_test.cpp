@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -10,34 +9,34 @@
 #include <lockstep/linalg.h>
 #include <lockstep/transforms.h>
 
+#include "tests/api/linalg_matrices.h"
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/value_rows.h"
 
 using namespace lockstep;
+using tests::arange_of;
 using tests::check_close;
 using tests::expect_error;
+using tests::general;
+using tests::infinity;
+using tests::larger;
+using tests::matrix;
+using tests::tall;
 using tests::ValueRow;
+using tests::wide;
 
 namespace {
 
-const double infinity = std::numeric_limits<double>::infinity();
-
-Array matrix(const std::vector<double>& elements, const Shape& shape) { return array(elements, shape); }
-
 // The expected numbers were computed by JAX 0.10.2 in float64 on these.
-const Array general = matrix({2, -1, 0.5, 0.3, 1.5, -2, -1.2, 0.7, 3}, {3, 3});
 const Array definite = matrix({4, 1, -0.5, 1, 3, 0.25, -0.5, 0.25, 2}, {3, 3});
-const Array tall = matrix({1, 2, 3, -1, 0.5, 4}, {3, 2});
-const Array wide = transpose(tall);
 const Array sides = matrix({1, -2, 0.5, 3, 2, 1}, {3, 2});
-const Array larger = matrix({2, -1, 0.5, 1, 0.3, 1.5, -2, 0, -1.2, 0.7, 3, 0.4, 1, 0.2, -0.6, 2.5}, {4, 4});
 const Array v = array({1.0, -2.0, 0.5});
 const Array w = array({3.0, 1.0, -1.0});
 
-Array counted(const Shape& shape) { return convert(reshape(arange(shape.size()), shape.to_vector()), float64); }
-
-void check(const std::vector<ValueRow>& rows) { tests::check_rows(rows, 1e-12); }
+void check_linalg(const std::vector<ValueRow>& rows) { tests::check_rows(rows, 1e-12); }
 
 }  // namespace
 
@@ -48,7 +47,7 @@ TEST_CASE("factors are JAX's") {
   const auto parts = linalg::svd(tall, false);
   const auto spectrum = linalg::eigh(definite);
   const auto lu = linalg::lu_factor(general);
-  check({
+  check_linalg({
       {"cholesky",
        linalg::cholesky(definite),
        {3, 3},
@@ -101,7 +100,7 @@ TEST_CASE("factors multiply to their matrix, in any size") {
   for (const Shape& shape : {Shape{3, 3}, Shape{2, 4, 2}, Shape{2, 2, 4}, Shape{1, 1}, Shape{0, 0}, Shape{3, 0},
                              Shape{0, 2}, Shape{0, 2, 2}}) {
     CAPTURE(to_string(shape));
-    const Array a = sin(counted(shape) * 1.7);
+    const Array a = sin(arange_of(shape, float64) * 1.7);
     const std::vector<double> elements = tests::values(a);
     for (const bool all : {false, true}) {
       const auto [q, r] = linalg::qr(a, all);
@@ -136,7 +135,7 @@ TEST_CASE("systems are solved as by JAX") {
   const Array factor = linalg::cholesky(definite);
   const auto of_vector = linalg::lstsq(tall, v);
   const auto of_matrix = linalg::lstsq(tall, sides);
-  check({
+  check_linalg({
       {"solve",
        linalg::solve(general, sides),
        {3, 2},
@@ -218,13 +217,13 @@ TEST_CASE("systems broadcast over batches") {
 
 TEST_CASE("numbers of a matrix are JAX's") {
   const auto sign_and_log = linalg::slogdet(-slice(larger, {0, 0}, {3, 3}));
-  check({
+  check_linalg({
       {"det of 2", linalg::det(slice(general, {0, 0}, {2, 2})), {}, {3.3}},
       {"det of 3", linalg::det(general), {}, {11.305}},
       {"det of 4", linalg::det(larger), {}, {23.2285}},
       {"sign", sign_and_log.sign, {}, {-1}},
       {"logabsdet", sign_and_log.logabsdet, {}, {2.42524510572993}},
-      {"trace", linalg::trace(counted({3, 4}), 1), {}, {18}},
+      {"trace", linalg::trace(arange_of({3, 4}, float64), 1), {}, {18}},
       {"norm None", linalg::norm(tall, {}), {}, {5.59016994374947}},
       {"norm fro", linalg::norm(tall, {.order = "fro"}), {}, {5.59016994374947}},
       {"norm nuc", linalg::norm(tall, {.order = "nuc"}), {}, {7.7797533596258}},
@@ -261,10 +260,10 @@ TEST_CASE("numbers of a matrix are JAX's") {
 }
 
 TEST_CASE("functions of a matrix and products are JAX's") {
-  const Array left = counted({2, 3, 2});
-  const Array right = counted({2, 2, 3});
-  const Array m = counted({3, 4});
-  check({
+  const Array left = arange_of({2, 3, 2}, float64);
+  const Array right = arange_of({2, 2, 3}, float64);
+  const Array m = arange_of({3, 4}, float64);
+  check_linalg({
       {"third power",
        linalg::matrix_power(general, 3),
        {3, 3},
@@ -304,7 +303,10 @@ TEST_CASE("functions of a matrix and products are JAX's") {
       {"diagonal -1", linalg::diagonal(m, -1), {2}, {4, 9}},
       {"diagonal 3", linalg::diagonal(m, 3), {1}, {3}},
       {"diagonal -2", linalg::diagonal(m, -2), {1}, {8}},
-      {"diagonal of outer axes", linalg::diagonal(counted({2, 3, 4}), 0, 0, 2), {3, 2}, {0, 13, 4, 17, 8, 21}},
+      {"diagonal of outer axes",
+       linalg::diagonal(arange_of({2, 3, 4}, float64), 0, 0, 2),
+       {3, 2},
+       {0, 13, 4, 17, 8, 21}},
       {"diag", linalg::diag(v, 1), {4, 4}, {0, 1, 0, 0, 0, 0, -2, 0, 0, 0, 0, 0.5, 0, 0, 0, 0}},
       {"diag below", linalg::diag(v, -2), {5, 5}, {0, 0, 0, 0,  0, 0, 0, 0, 0, 0,   1, 0, 0,
                                                    0, 0, 0, -2, 0, 0, 0, 0, 0, 0.5, 0, 0}},

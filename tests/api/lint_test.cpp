@@ -25,7 +25,7 @@ Texts lint_of(const F& f) {
   return trace_function(f, ones({4})).lint();
 }
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool lint_holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Never negative, which is decided farther away than lint looks at once.
 Array far_square(const Array& x) {
@@ -43,8 +43,8 @@ TEST_CASE("log in a branch that is not taken is found where it is traced; the do
   const Array zero = zeros({4});
   const Texts texts = lint_of(naive_log);
   REQUIRE(texts.size() == 1);
-  CHECK(holds(texts[0], "select: log of 0 has no finite value or derivative"));
-  CHECK(holds(texts[0], "where(c, log(where(c, x, 1)), y) instead of where(c, log(x), y)"));
+  CHECK(lint_holds(texts[0], "select: log of 0 has no finite value or derivative"));
+  CHECK(lint_holds(texts[0], "where(c, log(where(c, x, 1)), y) instead of where(c, log(x), y)"));
   CHECK(std::isnan(grad(naive_log)(zero).to_vector<float>()[0]));
   expect_error<NonFiniteError>(
       [&] { jit([](const Array& x) { return grad(naive_log)(x); }, {.debug = {.nans = true}})(zero); }, "backward",
@@ -77,7 +77,7 @@ TEST_CASE("lint knows the op, its operands and the layer") {
     CAPTURE(row.expected);
     const Texts texts = lint_of(row.function);
     REQUIRE(texts.size() == 1);
-    CHECK_MESSAGE(holds(texts[0], row.expected), texts[0]);
+    CHECK_MESSAGE(lint_holds(texts[0], row.expected), texts[0]);
   }
 }
 

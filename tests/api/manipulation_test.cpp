@@ -1,4 +1,3 @@
-#include <limits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -8,23 +7,24 @@
 #include <lockstep/manipulation.h>
 #include <lockstep/ops.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gradient_checks.h"
 #include "tests/support/value_rows.h"
 
 using namespace lockstep;
+using tests::arange_of;
 using tests::check_gradient;
 using tests::check_rows;
-using tests::counted;
 using tests::expect_error;
 using tests::values;
 
 // Values in rows are JAX's.
 TEST_CASE("making, joining, cutting and rearranging") {
-  const Array x = counted({2, 3}), v = counted({4}), t = counted({2, 2, 3}), c5 = counted({5});
-  const Arrays pair = {v, counted({2})}, twice = {x, x}, vectors = {v, v};
-  const Arrays rows_and_columns = {counted({3}), counted({2, 1})};
+  const Array x = arange_of({2, 3}), v = arange_of({4}), t = arange_of({2, 2, 3}), c5 = arange_of({5});
+  const Arrays pair = {v, arange_of({2})}, twice = {x, x}, vectors = {v, v};
+  const Arrays rows_and_columns = {arange_of({3}), arange_of({2, 1})};
   const Arrays conditions = {greater(v, 2), greater(v, 0)}, choices = {v, v * 10};
   const std::vector<Branch> functions = {[](const Array& a) { return a * 2; }, [](const Array& a) { return a + 10; }};
   std::vector<Branch> more_functions = functions;
@@ -135,7 +135,7 @@ TEST_CASE("the dtypes of ranges") {
 }
 
 TEST_CASE("what does not fit is refused") {
-  const Array x = counted({2, 3}), v = counted({4});
+  const Array x = arange_of({2, 3}), v = arange_of({4});
   const Arrays none, vectors = {v, v};
   expect_error<ValueError>([] { arange(0, 3, 0); }, "arange", "step must not be 0");
   expect_error<ValueError>([] { linspace(0, 1, -1); }, "linspace", "-1");
@@ -168,7 +168,7 @@ TEST_CASE("what does not fit is refused") {
   expect_error<DtypeError>([&] { choose(v, vectors); }, "choose", "f32[4]");
   expect_error<ValueError>([&] { piecewise(v, vectors, {}); }, "piecewise", "0 functions for 2 conditions");
   expect_error<ShapeError>([&] { interp(v, v, x); }, "interp", "one length", "[2,3]");
-  expect_error<ShapeError>([&] { trapezoid(counted({2, 2, 2}), x); }, "trapezoid", "rank of y");
+  expect_error<ShapeError>([&] { trapezoid(arange_of({2, 2, 2}), x); }, "trapezoid", "rank of y");
 }
 
 TEST_CASE("the derivatives of rearranging") {

@@ -47,7 +47,7 @@ TEST_CASE("NamedScope marks what is traced while it lives, and nests") {
     }
     return std::vector{neg(y)};
   };
-  const auto traced = trace::trace(body, std::span(&vector, 1));
+  const auto traced = tracing::trace(body, std::span(&vector, 1));
   CHECK(paths_of(*traced.function) ==
         Paths{"sin@", "cos@encoder", "exp@encoder/attention", "tanh@encoder", "log@head/dense", "neg@"});
 }
@@ -68,7 +68,7 @@ TEST_CASE("a layer's equations carry its path, their derivatives too") {
     const Tree tree = weights.unflatten({w.begin(), w.end()});
     return std::vector{sum(model.stateless_call(tree, state, x, true).first)};
   };
-  const auto traced = trace::trace(body, types);
+  const auto traced = tracing::trace(body, types);
   std::vector<bool> active(traced.function->inputs().size(), false);
   std::fill_n(active.begin(), leaves.size(), true);
   const auto both = transform::value_and_grad(traced.function, active);

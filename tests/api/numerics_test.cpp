@@ -13,18 +13,19 @@
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/grids.h>
-#include <lockstep/image.h>
+#include <lockstep/vision/image.h>
 #include <lockstep/indexing.h>
 #include <lockstep/linalg.h>
 #include <lockstep/manipulation.h>
-#include <lockstep/polynomials.h>
+#include <lockstep/scientific/polynomials.h>
 #include <lockstep/products.h>
 #include <lockstep/ravel_tree.h>
 #include <lockstep/reduce.h>
 #include <lockstep/reductions.h>
-#include <lockstep/signal.h>
+#include <lockstep/scientific/signal.h>
 #include <lockstep/transforms.h>
 
+#include "tests/api/scalar_function.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 
@@ -32,74 +33,74 @@
 using namespace lockstep;
 using tests::check_equal;
 using tests::expect_error;
+using tests::ScalarFunction;
 
 namespace {
 
-using Scalar = std::function<Array(const Array&)>;
-
-Array numbers(const Shape& shape) {
+Array wavy_numbers(const Shape& shape) {
   return sin(convert(reshape(arange(shape.size()), shape.to_vector()), float64) * 1.7 + 0.3);
 }
-Array weighted(const Array& y) { return sum(y * cos(numbers(y.shape()))); }
+Array wavy_sum(const Array& y) { return sum(y * cos(wavy_numbers(y.shape()))); }
 
 }  // namespace
 
 TEST_CASE("second derivatives of composed numerics, forwards and backwards") {
-  const Array m = numbers({3, 3});
-  const std::vector<std::pair<std::string, std::pair<Scalar, Array>>> rows = {
+  const Array m = wavy_numbers({3, 3});
+  const std::vector<std::pair<std::string, std::pair<ScalarFunction, Array>>> rows = {
       {"ragged_dot",
        {[](const Array& x) {
-          return weighted(square(ragged_dot(x, reshape(x, {2, 3, 2}) * 2, array<int>({1, 3}))));
+          return wavy_sum(square(ragged_dot(x, reshape(x, {2, 3, 2}) * 2, array<int>({1, 3}))));
         },
-        numbers({4, 3})}},
+        wavy_numbers({4, 3})}},
       {"matmul", {[](const Array& x) { return sum(exp(matmul(x, x, float64))); }, m}},
       {"patches",
-       {[](const Array& x) { return weighted(exp(conv_general_dilated_patches(x, {2}, {.strides = {2}}))); },
-        numbers({1, 5, 2})}},
+       {[](const Array& x) { return wavy_sum(exp(conv_general_dilated_patches(x, {2}, {.strides = {2}}))); },
+        wavy_numbers({1, 5, 2})}},
       {"nanquantile", {[](const Array& x) { return exp(nanquantile(x, 0.4)); }, m}},
       {"join_blocks",
        {[](const Array& x) {
-          return weighted(exp(join_blocks({{x, x}, {x, square(x)}})));
+          return wavy_sum(exp(join_blocks({{x, x}, {x, square(x)}})));
         },
         m}},
       {"reduce",
        {[](const Array& x) {
-          return weighted(reduce([](const Array& a, const Array& b) { return a * b + a + b; }, x, 0.0, 0));
+          return wavy_sum(reduce([](const Array& a, const Array& b) { return a * b + a + b; }, x, 0.0, 0));
         },
-        numbers({5, 2})}},
+        wavy_numbers({5, 2})}},
       {"tridiagonal_solve",
-       {[](const Array& x) { return weighted(linalg::tridiagonal_solve(x[0], x[1] + 4, x[2], x[1])); }, m}},
-      {"sqrtm", {[](const Array& x) { return weighted(linalg::sqrtm(matmul(x, transpose(x)) + eye(3, float64))); }, m}},
+       {[](const Array& x) { return wavy_sum(linalg::tridiagonal_solve(x[0], x[1] + 4, x[2], x[1])); }, m}},
+      {"sqrtm", {[](const Array& x) { return wavy_sum(linalg::sqrtm(matmul(x, transpose(x)) + eye(3, float64))); }, m}},
       {"polymul and roots",
        {[](const Array& x) { return sum(real(exp(roots(polymul(x, x + 2.0))))); }, array<double>({1, 0.3, -0.7})}},
-      {"polyfit", {[](const Array& x) { return weighted(exp(polyfit(x, numbers({5}), 2))); }, numbers({5})}},
+      {"polyfit", {[](const Array& x) { return wavy_sum(exp(polyfit(x, wavy_numbers({5}), 2))); }, wavy_numbers({5})}},
       {"toeplitz",
-       {[](const Array& x) { return sum(linalg::inv(toeplitz(x) + eye(3, float64) * 4.0)); }, numbers({3})}},
-      {"frexp", {[](const Array& x) { return sum(exp(frexp(x).first)); }, numbers({4})}},
+       {[](const Array& x) { return sum(linalg::inv(toeplitz(x) + eye(3, float64) * 4.0)); }, wavy_numbers({3})}},
+      {"frexp", {[](const Array& x) { return sum(exp(frexp(x).first)); }, wavy_numbers({4})}},
       {"eigvals", {[](const Array& x) { return sum(real(exp(linalg::eigvals(x)))); }, m}},
       {"eig",
        {[](const Array& x) {
           const auto [w, v] = linalg::eig(x);
-          return weighted(real(v * expand_dims(w, 0)) + imag(v) * 2);
+          return wavy_sum(real(v * expand_dims(w, 0)) + imag(v) * 2);
         },
         array<double>({1, 2, 0.5, -0.3, 2, 1, 0.2, 0.7, 4}, {3, 3})}},
-      {"stft", {[](const Array& x) { return sum(square(abs(signal::stft(x, {.segment = 4}).values))); }, numbers({9})}},
-      {"fftconvolve", {[](const Array& x) { return weighted(exp(signal::fftconvolve(x, x))); }, numbers({3})}},
-      {"dct", {[](const Array& x) { return weighted(exp(signal::dct(x))); }, numbers({5})}},
+      {"stft",
+       {[](const Array& x) { return sum(square(abs(signal::stft(x, {.segment = 4}).values))); }, wavy_numbers({9})}},
+      {"fftconvolve", {[](const Array& x) { return wavy_sum(exp(signal::fftconvolve(x, x))); }, wavy_numbers({3})}},
+      {"dct", {[](const Array& x) { return wavy_sum(exp(signal::dct(x))); }, wavy_numbers({5})}},
       {"resize",
        {[](const Array& x) {
-          return weighted(square(image::resize(x, {5, 2}, image::ResizeMethod::cubic)));
+          return wavy_sum(square(image::resize(x, {5, 2}, image::ResizeMethod::cubic)));
         },
         m}},
       {"scale_and_translate",
        {[](const Array& x) {
-          return weighted(
-              image::scale_and_translate(numbers({4}), {4}, {0}, x[0] + 1, x[1] * 0.3, image::ResizeMethod::lanczos3));
+          return wavy_sum(image::scale_and_translate(wavy_numbers({4}), {4}, {0}, x[0] + 1, x[1] * 0.3,
+                                                     image::ResizeMethod::lanczos3));
         },
-        numbers({2, 1})}},
+        wavy_numbers({2, 1})}},
       {"map_coordinates",
        {[](const Array& x) {
-          return weighted(square(image::map_coordinates(x, {x[0] + 1, x[1] * 0.4 + 1})));
+          return wavy_sum(square(image::map_coordinates(x, {x[0] + 1, x[1] * 0.4 + 1})));
         },
         m}},
   };
@@ -155,7 +156,7 @@ TEST_CASE("a tree raveled comes back, inside of transforms too") {
 TEST_CASE("a root of a matrix, its signals and rectangles") {
   const Array a = array<double>({2, 1, -1, 3}, {2, 2});
   check_equal(matmul(linalg::sqrtm(a), linalg::sqrtm(a)), a, 1e-12);
-  const Array x = numbers({2, 37});
+  const Array x = wavy_numbers({2, 37});
   const signal::StftOptions options{.segment = 8, .overlap = 6};
   check_equal(slice_in_dim(signal::istft(signal::stft(x, options).values, options), 0, 37, -1), x, 1e-12);
   const Arrays rectangle = ix_({array<int>({0, 1}), array<int>({2, 0})});

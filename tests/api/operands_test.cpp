@@ -7,7 +7,7 @@
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/grids.h>
-#include <lockstep/image.h>
+#include <lockstep/vision/image.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>

@@ -7,13 +7,14 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/scientific.h>
 
 // Rules of derivatives that a program has itself, where it is partitioned first and differentiated then: what they give is
 // not what differentiating their bodies would.
 namespace lockstep::tests {
 namespace {
 
-using Program = std::function<Array(const Array&, const Array&)>;
+using RuledProgram = std::function<Array(const Array&, const Array&)>;
 
 const Mesh& square_mesh() {
   static const Mesh mesh({{"data", 2}, {"model", 2}}, devices("cpu:0-1"));
@@ -62,20 +63,20 @@ Array root_of(const Array& x, const Array& w) {
       [](const auto& g, const Array& y) { return y / g(ones_like(y)); });
 }
 
-const std::vector<std::pair<std::string, Program>>& programs() {
-  static const std::vector<std::pair<std::string, Program>> list = {
+const std::vector<std::pair<std::string, RuledProgram>>& ruled_programs() {
+  static const std::vector<std::pair<std::string, RuledProgram>> list = {
       {"custom_vjp", with_backward_rule}, {"custom_jvp", with_tangent_rule}, {"cg", solved},
       {"gmres", solved_by_gmres},         {"custom_root", root_of},
   };
   return list;
 }
 
-void check_near(const Array& given, const Array& expected) {
+void check_near_in_float32(const Array& given, const Array& expected) {
   REQUIRE(given.shape() == expected.shape());
   CHECK(allclose(given, expected, 1e-9, 1e-9).item<bool>());
 }
 
-Program total(const Program& f) {
+RuledProgram total(const RuledProgram& f) {
   return [f](const Array& x, const Array& w) { return sum(sin(f(x, w))); };
 }
 
@@ -87,40 +88,42 @@ TEST_CASE("derivatives of a partitioned function are by its rules, wherever it l
       {sharded({"data", "model"}), replicated},
       {replicated, sharded("data")},
   };
-  for (const auto& [name, f] : programs()) {
+  for (const auto& [name, f] : ruled_programs()) {
     for (std::size_t i = 0; i < layouts.size(); ++i) {
       CAPTURE(name);
       CAPTURE(i);
-      const Program whole = f;
-      const Program cut = partitioned(whole, {.mesh = square_mesh(), .in = layouts[i]});
-      check_near(cut(x, w), whole(x, w));
-      check_near(grad<0>(total(cut))(x, w), grad<0>(total(whole))(x, w));
-      check_near(grad<1>(total(cut))(x, w), grad<1>(total(whole))(x, w));
-      const Program all_cut = partitioned(total(whole), {.mesh = square_mesh(), .in = layouts[i]});
-      check_near(grad<0>(all_cut)(x, w), grad<0>(total(whole))(x, w));
-      check_near(jit(grad<1>(all_cut))(x, w), grad<1>(total(whole))(x, w));
-      const Program inside = partitioned(grad<0>(total(whole)), {.mesh = square_mesh(), .in = layouts[i]});
-      check_near(inside(x, w), grad<0>(total(whole))(x, w));
+      const RuledProgram whole = f;
+      const RuledProgram cut = partitioned(whole, {.mesh = square_mesh(), .in = layouts[i]});
+      check_near_in_float32(cut(x, w), whole(x, w));
+      check_near_in_float32(grad<0>(total(cut))(x, w), grad<0>(total(whole))(x, w));
+      check_near_in_float32(grad<1>(total(cut))(x, w), grad<1>(total(whole))(x, w));
+      const RuledProgram all_cut = partitioned(total(whole), {.mesh = square_mesh(), .in = layouts[i]});
+      check_near_in_float32(grad<0>(all_cut)(x, w), grad<0>(total(whole))(x, w));
+      check_near_in_float32(jit(grad<1>(all_cut))(x, w), grad<1>(total(whole))(x, w));
+      const RuledProgram inside = partitioned(grad<0>(total(whole)), {.mesh = square_mesh(), .in = layouts[i]});
+      check_near_in_float32(inside(x, w), grad<0>(total(whole))(x, w));
     }
   }
 }
 
 TEST_CASE("so are second derivatives, batches and derivatives forwards") {
   const Array x = random::normal(random::key(3), {4, 6}, float64), w = random::normal(random::key(4), {6}, float64);
-  for (const auto& [name, f] : programs()) {
+  for (const auto& [name, f] : ruled_programs()) {
     CAPTURE(name);
-    const Program whole = total(f);
-    const Program cut = partitioned(whole, {.mesh = square_mesh(), .in = {sharded("data"), replicated}});
-    const auto second = [](const Program& of) {
-      return grad<0>(Program([of](const Array& a, const Array& b) { return sum(square(grad<1>(of)(a, b))); }));
+    const RuledProgram whole = total(f);
+    const RuledProgram cut = partitioned(whole, {.mesh = square_mesh(), .in = {sharded("data"), replicated}});
+    const auto second = [](const RuledProgram& of) {
+      return grad<0>(RuledProgram([of](const Array& a, const Array& b) { return sum(square(grad<1>(of)(a, b))); }));
     };
-    check_near(second(cut)(x, w), second(whole)(x, w));
+    check_near_in_float32(second(cut)(x, w), second(whole)(x, w));
     const Array many = stack({x, x * 0.5, -x});
-    const auto batched = [&](const Program& of) { return vmap(grad<0>(of), {.in_axes = {0, std::nullopt}})(many, w); };
-    check_near(batched(cut), batched(whole));
+    const auto batched = [&](const RuledProgram& of) {
+      return vmap(grad<0>(of), {.in_axes = {0, std::nullopt}})(many, w);
+    };
+    check_near_in_float32(batched(cut), batched(whole));
     if (name == "custom_vjp") continue;  // has no rule forwards
-    const auto forwards = [&](const Program& of) { return jvp(of, std::tuple(x, w), std::tuple(x, w)).second; };
-    check_near(forwards(cut), forwards(whole));
+    const auto forwards = [&](const RuledProgram& of) { return jvp(of, std::tuple(x, w), std::tuple(x, w)).second; };
+    check_near_in_float32(forwards(cut), forwards(whole));
   }
 }
 
@@ -134,9 +137,9 @@ TEST_CASE("solvers of what varies over a map solve with the transpose, too") {
   for (const auto& solve : solvers) {
     const auto each = [&](const Array& rows) { return vmap(solve)(rows); };
     const auto mapped = pmap(each, {.mesh = square_mesh(), .in = {sharded("data")}, .out = {sharded("data")}});
-    check_near(mapped(many), each(many));
+    check_near_in_float32(mapped(many), each(many));
     const auto energy = [&](const auto& f) { return [&](const Array& rows) { return sum(square(f(rows))); }; };
-    check_near(grad(energy(mapped))(many), grad(energy(each))(many));
+    check_near_in_float32(grad(energy(mapped))(many), grad(energy(each))(many));
   }
 }
 

@@ -11,7 +11,7 @@ using namespace lockstep;
 
 namespace {
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool plan_holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// All ops of that name, whatever the backend.
 OpCost cost_of(const Plan& plan, const std::string& op) {
@@ -50,9 +50,9 @@ TEST_CASE("a plan counts arithmetic operations and bytes by op and backend") {
   CHECK(plan.ops.front().op == "dot_general");
   CHECK(plan.result_bytes == 8 * 4 * 4);
   CHECK_FALSE(plan.has_while_loops);
-  CHECK(holds(plan.text, "  # 1024 flops, 896 B\n"));
-  CHECK(holds(plan.text, "total 1056 flops, 1152 B, results 128 B\n"));
-  CHECK(holds(plan.text, product.backend + " dot_general x 1  # 1024 flops, 896 B\n"));
+  CHECK(plan_holds(plan.text, "  # 1024 flops, 896 B\n"));
+  CHECK(plan_holds(plan.text, "total 1056 flops, 1152 B, results 128 B\n"));
+  CHECK(plan_holds(plan.text, product.backend + " dot_general x 1  # 1024 flops, 896 B\n"));
 }
 
 TEST_CASE("large element-wise work counts all its tiles; what is broadcast is read once") {
@@ -78,7 +78,7 @@ TEST_CASE("regions count for each shard, collectives by op and size") {
   CHECK(plan.collective_costs[0].bytes == 6 * 4);
   CHECK(plan.collective_costs[0].times == 1);
   CHECK(cost_of(plan, "add").flops == 3 * 6);  // the sum over the shards
-  CHECK(holds(plan.text, "psum of 24 B x 1\n"));
+  CHECK(plan_holds(plan.text, "psum of 24 B x 1\n"));
 }
 
 TEST_CASE("a scan counts its steps, a while_loop one iteration, a cond its dearest branch") {
@@ -97,7 +97,7 @@ TEST_CASE("a scan counts its steps, a while_loop one iteration, a cond its deare
   const Plan of_loop = trace_function(looped, ones({3})).plan();
   CHECK(cost_of(of_loop, "cos").flops == 3);
   CHECK(of_loop.has_while_loops);
-  CHECK(holds(of_loop.text, " or more, results "));
+  CHECK(plan_holds(of_loop.text, " or more, results "));
 
   const auto predicate = [](const Array& x) { return sum(x) > 0; };
   const auto dear = [](const Array& x) { return tanh(exp(x)); };

@@ -9,23 +9,25 @@
 #include <lockstep/random.h>
 #include <lockstep/transforms.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 
 using namespace lockstep;
+using tests::arange_of;
 using tests::check_close;
 using tests::check_same_bits;
 using tests::expect_error;
 
 namespace {
 
-struct Params {
+struct Affine {
   Array w, b;
 };
-LOCKSTEP_TREE(Params, w, b);
+LOCKSTEP_TREE(Affine, w, b);
 
 /// One axis "batch" of `shards`, on the first `count` processors.
-Mesh mesh_of(std::int64_t shards, int count = 1) {
+Mesh batch_mesh(std::int64_t shards, int count = 1) {
   std::vector<Device> list;
   for (int i = 0; i < count; ++i) list.push_back({DeviceKind::cpu, i});
   return Mesh({{"batch", shards}}, list);
@@ -36,13 +38,13 @@ std::vector<Mesh> meshes() {
   std::vector<Mesh> list;
   for (const int shards : {1, 2, 4, 8}) {
     for (const int count : {1, 2}) {
-      if (count <= shards) list.push_back(mesh_of(shards, count));
+      if (count <= shards) list.push_back(batch_mesh(shards, count));
     }
   }
   return list;
 }
 
-std::string text(const Mesh& mesh) {
+std::string replicas_text(const Mesh& mesh) {
   return "V=" + std::to_string(mesh.shards()) + " D=" + std::to_string(mesh.devices().size());
 }
 
@@ -56,13 +58,11 @@ std::vector<std::string> lines_with(const Function& function, std::string_view p
   return lines;
 }
 
-Array counted(const Shape& shape) { return convert(reshape(arange(shape.size()), shape.to_vector()), float32); }
-
 }  // namespace
 
 TEST_CASE("axes that cut one dimension number its blocks in their order") {
   const Mesh mesh({{"data", 2}, {"model", 4}}, devices("cpu:0-1"));
-  const Array x = counted({16, 8});
+  const Array x = arange_of({16, 8});
   const auto blocks = [&](const Layout& layout) {
     return pmap([](const Array& v) { return v * 0.0 + axis_index("data") * 10.0 + axis_index("model"); },
                 {.mesh = mesh, .in = {layout}, .out = {layout}})(x);
@@ -76,7 +76,7 @@ TEST_CASE("axes that cut one dimension number its blocks in their order") {
   // Cut one way in and another way out, a gradient through both.
   const auto turned = pmap([](const Array& v) { return all_gather(all_gather(sin(v), "model", 1), "data", 1)[0]; },
                            {.mesh = mesh, .in = {sharded({"data", "model"}, 1)}, .out = {sharded({"model", "data"})}});
-  const Array w = counted({64});
+  const Array w = arange_of({64});
   CHECK(turned(x).shape() == Shape{64});
   const Array gradient = grad([&](const Array& v) { return sum(turned(v) * w, 0); })(x);
   CHECK(gradient.shape() == x.shape());
@@ -84,9 +84,9 @@ TEST_CASE("axes that cut one dimension number its blocks in their order") {
 }
 
 TEST_CASE("collectives mean the same on any mesh") {
-  const Array x = counted({16, 3});
+  const Array x = arange_of({16, 3});
   for (const Mesh& mesh : meshes()) {
-    CAPTURE(text(mesh));
+    CAPTURE(replicas_text(mesh));
     const std::int64_t shards = mesh.shards();
     struct Row {
       const char* what;
@@ -134,9 +134,9 @@ TEST_CASE("collectives mean the same on any mesh") {
 TEST_CASE("the sum over shards is a fixed tree, whatever devices run it") {
   const Array x = sin(convert(arange(64), float32)) * 1e3;
   const auto total = [](const Array& v) { return psum(sum(v), {"batch"}); };
-  const Array one = pmap(total, {.mesh = mesh_of(8, 1), .in = {sharded("batch")}, .out = {replicated}})(x);
+  const Array one = pmap(total, {.mesh = batch_mesh(8, 1), .in = {sharded("batch")}, .out = {replicated}})(x);
   for (const int count : {2, 4, 8}) {
-    check_same_bits(pmap(total, {.mesh = mesh_of(8, count), .in = {sharded("batch")}, .out = {replicated}})(x), one);
+    check_same_bits(pmap(total, {.mesh = batch_mesh(8, count), .in = {sharded("batch")}, .out = {replicated}})(x), one);
   }
   std::vector<float> parts;
   for (const Array& part : split(x, 8, 0)) parts.push_back(sum(part).item<float>());
@@ -146,9 +146,9 @@ TEST_CASE("the sum over shards is a fixed tree, whatever devices run it") {
 }
 
 TEST_CASE("psum_scatter gives replica i its column") {
-  const Array x = counted({4, 4});
+  const Array x = arange_of({4, 4});
   const auto f = pmap([](const Array& v) { return psum_scatter(reshape(v, {4}), "batch"); },
-                      {.mesh = mesh_of(4, 2), .in = {sharded("batch")}, .out = {sharded("batch")}});
+                      {.mesh = batch_mesh(4, 2), .in = {sharded("batch")}, .out = {sharded("batch")}});
   check_close(f(x), {4}, {24, 28, 32, 36});
 }
 
@@ -160,9 +160,9 @@ TEST_CASE("trees and scalars in a map; a scalar in a cut argument is replicated"
   for (const Mesh& mesh : meshes()) {
     const auto f =
         pmap(body, {.mesh = mesh, .in = {sharded("batch"), replicated}, .out = {sharded("batch"), replicated}});
-    const auto [y, total] = f(std::map<std::string, Array>{{"x", counted({8, 2})}, {"scale", array(3.f)}},
+    const auto [y, total] = f(std::map<std::string, Array>{{"x", arange_of({8, 2})}, {"scale", array(3.f)}},
                               std::vector<Array>{array({1.f, 2.f})});
-    check_same_bits(y.at("y"), counted({8, 2}) * 3 + array({1.f, 2.f}));
+    check_same_bits(y.at("y"), arange_of({8, 2}) * 3 + array({1.f, 2.f}));
     check_close(total, {}, {120});
   }
 }
@@ -170,17 +170,17 @@ TEST_CASE("trees and scalars in a map; a scalar in a cut argument is replicated"
 TEST_CASE("a map captures arrays") {
   const Array w = array({2.f});
   const auto f = pmap([&](const Array& x) { return x * w; },
-                      {.mesh = mesh_of(4, 2), .in = {sharded("batch")}, .out = {sharded("batch")}});
-  check_close(f(counted({4})), {4}, {0, 2, 4, 6});
+                      {.mesh = batch_mesh(4, 2), .in = {sharded("batch")}, .out = {sharded("batch")}});
+  check_close(f(arange_of({4})), {4}, {0, 2, 4, 6});
   const auto g = jit([](const Array& x, const Array& v) {
     return pmap([&](const Array& y) { return y * v; },
-                {.mesh = mesh_of(4, 2), .in = {sharded("batch")}, .out = {sharded("batch")}})(x + 1);
+                {.mesh = batch_mesh(4, 2), .in = {sharded("batch")}, .out = {sharded("batch")}})(x + 1);
   });
-  check_close(g(counted({4}), array({3.f})), {4}, {3, 6, 9, 12});
+  check_close(g(arange_of({4}), array({3.f})), {4}, {3, 6, 9, 12});
 }
 
 TEST_CASE("several axes") {
-  const Array x = counted({4, 4});
+  const Array x = arange_of({4, 4});
   const Mesh mesh({{"batch", 4}, {"model", 2}}, devices("cpu:0-1"));
   const Layout both({{0, "batch"}, {1, "model"}});
   const auto map_with = [&](auto body, const Layout& out) {
@@ -199,28 +199,28 @@ TEST_CASE("the gradient of a psum inside a map is counted once") {
   const auto f =
       pmap([](const Array& w,
               const Array& x) { return grad([&](const Array& v) { return psum(sum(v * x), {"batch"}); })(w); },
-           {.mesh = mesh_of(2, 2), .in = {replicated, sharded("batch")}, .out = {replicated}});
+           {.mesh = batch_mesh(2, 2), .in = {replicated, sharded("batch")}, .out = {replicated}});
   check_close(f(array(1.f), data), {}, {1});
 }
 
 TEST_CASE("gradients inside a map equal those of the whole batch, with one reduction a weight") {
-  const Params p{array({0.5f, -1.f, 2.f}), array(0.25f)};
-  const Array x = counted({16, 3}) * 0.01;
-  const auto square_loss = [](const Params& q, const Array& rows) {
+  const Affine p{array({0.5f, -1.f, 2.f}), array(0.25f)};
+  const Array x = arange_of({16, 3}) * 0.01;
+  const auto square_loss = [](const Affine& q, const Array& rows) {
     const Array h = tanh(matmul(rows, q.w) + q.b);
     return sum(square(h)) + sum(rows * q.w) + sum(exp(q.w) * matmul(transpose(rows), h));
   };
-  const Params expected = grad(square_loss)(p, x);
+  const Affine expected = grad(square_loss)(p, x);
   for (const Mesh& mesh : meshes()) {
-    CAPTURE(text(mesh));
-    const auto step = [&](const Params& q, const Array& rows) {
+    CAPTURE(replicas_text(mesh));
+    const auto step = [&](const Affine& q, const Array& rows) {
       return pmap(
-          [&](const Params& r, const Array& shard) {
-            return grad([&](const Params& s) { return psum(square_loss(s, shard), {"batch"}); })(r);
+          [&](const Affine& r, const Array& shard) {
+            return grad([&](const Affine& s) { return psum(square_loss(s, shard), {"batch"}); })(r);
           },
           {.mesh = mesh, .in = {replicated, sharded("batch")}, .out = {replicated}})(q, rows);
     };
-    const Params g = step(p, x);
+    const Affine g = step(p, x);
     check_close(g.w, {3}, tests::values(expected.w), 1e-5);
     check_close(g.b, {}, tests::values(expected.b), 1e-5);
     const Function traced = trace_function(step, p, x);
@@ -242,22 +242,22 @@ TEST_CASE("the transpose of a fan-out is one psum, that of a psum none") {
           const auto [y, back] = vjp([&](const Array& u) { return shard * u; }, v);
           return std::get<0>(back(y));
         },
-        {.mesh = mesh_of(4), .in = {replicated, sharded("batch")}, .out = {replicated}})(w, x);
+        {.mesh = batch_mesh(4), .in = {replicated, sharded("batch")}, .out = {replicated}})(w, x);
   };
-  CHECK(trace_function(fan_out, array(1.f), counted({4})).count("psum") == 1);
-  check_close(fan_out(array(2.f), counted({4})), {}, {28});
+  CHECK(trace_function(fan_out, array(1.f), arange_of({4})).count("psum") == 1);
+  check_close(fan_out(array(2.f), arange_of({4})), {}, {28});
   const auto fan_in = [](const Array& x) {
     return pmap(
         [](const Array& shard) {
           const auto [y, back] = vjp([](const Array& u) { return psum(u, {"batch"}); }, shard);
           return std::get<0>(back(ones_like(y)));
         },
-        {.mesh = mesh_of(4), .in = {sharded("batch")}, .out = {sharded("batch")}})(x);
+        {.mesh = batch_mesh(4), .in = {sharded("batch")}, .out = {sharded("batch")}})(x);
   };
-  const Function traced = trace_function(fan_in, counted({4}));
+  const Function traced = trace_function(fan_in, arange_of({4}));
   CHECK(traced.plan().collectives.count("psum_scatter") == 0);
   CHECK(traced.count("psum") == 1);  // the forward one
-  check_close(fan_in(counted({4})), {4}, {1, 1, 1, 1});
+  check_close(fan_in(arange_of({4})), {4}, {1, 1, 1, 1});
 }
 
 TEST_CASE("derivatives of collectives inside a map") {
@@ -286,7 +286,7 @@ TEST_CASE("derivatives of collectives inside a map") {
     for (const Row& row : rows) {
       CAPTURE(row.what);
       const auto f = pmap([&](const Array& v) { return grad(row.function)(v); },
-                          {.mesh = mesh_of(4, count), .in = {sharded("batch")}, .out = {sharded("batch")}});
+                          {.mesh = batch_mesh(4, count), .in = {sharded("batch")}, .out = {sharded("batch")}});
       check_close(f(x), {4}, row.expected);
     }
   }
@@ -295,14 +295,14 @@ TEST_CASE("derivatives of collectives inside a map") {
 TEST_CASE("a varying loss of invariant weights is an error before anything runs") {
   const auto f =
       pmap([](const Array& w, const Array& x) { return grad([&](const Array& v) { return sum(v * x); })(w); },
-           {.mesh = mesh_of(2), .in = {replicated, sharded("batch")}, .out = {replicated}});
+           {.mesh = batch_mesh(2), .in = {replicated, sharded("batch")}, .out = {replicated}});
   expect_error<MeshError>([&] { f(array(1.f), ones({2})); }, "f32[]{batch}", "argument 0", "psum the loss", "Weighted");
 }
 
 TEST_CASE("what a map refuses") {
   const auto identity = [](const Array& x) { return x; };
   const auto mapped = [](auto body, const Layout& in, const Layout& out) {
-    return pmap(body, {.mesh = mesh_of(4), .in = {in}, .out = {out}});
+    return pmap(body, {.mesh = batch_mesh(4), .in = {in}, .out = {out}});
   };
   expect_error<ShapeError>(
       [&] {
@@ -317,17 +317,17 @@ TEST_CASE("what a map refuses") {
   expect_error<MeshError>(
       [&] {
         pmap([](const Array& x) { return std::pair(psum(x, {"batch"}), x); },
-             {.mesh = mesh_of(4), .in = {sharded("batch")}, .out = {replicated, replicated}})(ones({4}));
+             {.mesh = batch_mesh(4), .in = {sharded("batch")}, .out = {replicated, replicated}})(ones({4}));
       },
       "result 1", "{batch}");
   expect_error<MeshError>(
       [&] {
-        pmap(identity, {.mesh = mesh_of(4), .in = {sharded("batch")}, .out = {replicated, replicated}})(ones({4}));
+        pmap(identity, {.mesh = batch_mesh(4), .in = {sharded("batch")}, .out = {replicated, replicated}})(ones({4}));
       },
       "2 layouts in `out`");
-  expect_error<MeshError>([&] { pmap(identity, {.mesh = mesh_of(4), .out = {replicated}})(ones({4})); },
+  expect_error<MeshError>([&] { pmap(identity, {.mesh = batch_mesh(4), .out = {replicated}})(ones({4})); },
                           "0 layouts in `in` for 1 arguments");
-  expect_error<MeshError>([&] { pmap(identity, {.mesh = mesh_of(4), .in = {replicated}})(ones({4})); },
+  expect_error<MeshError>([&] { pmap(identity, {.mesh = batch_mesh(4), .in = {replicated}})(ones({4})); },
                           "`out` is empty");
   expect_error<MeshError>([&] { pmap(identity, {.in = {replicated}, .out = {replicated}})(ones({4})); }, "no mesh");
   expect_error<MeshError>(
@@ -341,7 +341,7 @@ TEST_CASE("what a map refuses") {
 
 TEST_CASE("what collectives refuse") {
   const auto in_map = [](auto body) {
-    pmap(body, {.mesh = mesh_of(4), .in = {sharded("batch")}, .out = {replicated}})(ones({4, 4}));
+    pmap(body, {.mesh = batch_mesh(4), .in = {sharded("batch")}, .out = {replicated}})(ones({4, 4}));
   };
   expect_error<MeshError>([&] { in_map([](const Array& x) { return psum(psum(x, {"batch"}), {"batch"}); }); }, "psum",
                           "invariant", "axis_size");
@@ -359,14 +359,14 @@ TEST_CASE("what is not reduced yet is not taken for the whole") {
   const Array x = ones({4});
   const auto of_part = [](const Array& v) { return sin(sum(v)); };
   expect_error<MeshError>(
-      [&] { pmap(of_part, {.mesh = mesh_of(4), .in = {sharded("batch")}, .out = {replicated}})(x); },
+      [&] { pmap(of_part, {.mesh = batch_mesh(4), .in = {sharded("batch")}, .out = {replicated}})(x); },
       "f32[]{batch}, made by sin", "replicas along \"batch\" may differ", "Reduce it (psum");
   const auto slope = [&](const Array& w, const Array& v) {
     return grad([&](const Array& u) { return of_part(u * v); })(w);
   };
   expect_error<MeshError>(
       [&] {
-        pmap(slope, {.mesh = mesh_of(4), .in = {replicated, sharded("batch")}, .out = {replicated}})(array(1.f), x);
+        pmap(slope, {.mesh = batch_mesh(4), .in = {replicated, sharded("batch")}, .out = {replicated}})(array(1.f), x);
       },
       "value_and_grad: the loss f32[]{batch} varies along", "psum the loss");
 }
@@ -397,7 +397,7 @@ TEST_CASE("a collective outside of any map names the axis and what to do") {
 TEST_CASE("draws in a map") {
   const Array key = random::key(21);
   for (const Mesh& mesh : meshes()) {
-    CAPTURE(text(mesh));
+    CAPTURE(replicas_text(mesh));
     const random::Placement cut{.cut = random::Cut{0, {"batch"}}};
     const auto map_with = [&](auto body, const Layout& out) {
       return pmap(body, {.mesh = mesh, .in = {replicated}, .out = {out}})(key);
@@ -435,7 +435,7 @@ TEST_CASE("blocks of every kind of draw are those of the whole") {
   const Array logits = log(array({0.1f, 0.2f, 0.7f}));
   const auto check = [&](const auto& draw) {
     for (const Mesh& mesh : meshes()) {
-      CAPTURE(text(mesh));
+      CAPTURE(replicas_text(mesh));
       const std::int64_t rows = 16 / mesh.shards();
       const auto mapped = pmap(
           [&](const Array& k) {
@@ -486,7 +486,7 @@ TEST_CASE("a cut of an inner dimension and of several axes") {
 TEST_CASE("a draw in a map must say how replicas differ") {
   const auto draw_with = [](const random::Placement& placement) {
     pmap([&](const Array& k) { return random::uniform(k, {2}, float32, 0.0, 1.0, placement); },
-         {.mesh = mesh_of(2), .in = {replicated}, .out = {sharded("batch")}})(random::key(1));
+         {.mesh = batch_mesh(2), .in = {replicated}, .out = {sharded("batch")}})(random::key(1));
   };
   expect_error<MeshError>([&] { draw_with({}); }, "random::uniform", "batch", "Cut", "same_on_all", "axis_index");
   expect_error<MeshError>([&] { draw_with({.cut = random::Cut{0, {"rows"}}}); }, "\"rows\"");

@@ -17,8 +17,8 @@ using tests::Replicas;
 
 namespace {
 
-Array rows() { return sin(reshape(convert(arange(24), float64), {8, 3})); }
-Array weights() { return cos(convert(arange(3), float64)); }
+Array layer_rows() { return sin(reshape(convert(arange(24), float64), {8, 3})); }
+Array layer_weights() { return cos(convert(arange(3), float64)); }
 
 /// Rows of a nonlinear layer, their mean over the batch, and the norm of the weights.
 using Results = std::tuple<Array, Array, Array>;
@@ -38,7 +38,7 @@ auto mapped_layer(const Replicas& replicas) {
                                .out = {sharded("batch"), replicated, replicated}});
 }
 
-Array loss_of(const Results& results) {
+Array energy_loss(const Results& results) {
   const auto& [y, energy, norm] = results;
   return sum(y * y * y) + 3 * energy + energy * norm;
 }
@@ -55,11 +55,11 @@ void on_all_replicas(const Check& check) {
 }  // namespace
 
 TEST_CASE("grad of a map is grad of the whole") {
-  const Array w = weights(), x = rows();
-  const auto whole = [](const Array& a, const Array& b) { return loss_of(whole_layer(a, b)); };
+  const Array w = layer_weights(), x = layer_rows();
+  const auto whole = [](const Array& a, const Array& b) { return energy_loss(whole_layer(a, b)); };
   on_all_replicas([&](const Replicas& replicas) {
     const auto layer = mapped_layer(replicas);
-    const auto loss = [&](const Array& a, const Array& b) { return loss_of(layer(a, b)); };
+    const auto loss = [&](const Array& a, const Array& b) { return energy_loss(layer(a, b)); };
     check_equal(loss(w, x), whole(w, x));
     check_equal(grad<0>(loss)(w, x), grad<0>(whole)(w, x));
     check_equal(grad<1>(loss)(w, x), grad<1>(whole)(w, x));
@@ -68,7 +68,7 @@ TEST_CASE("grad of a map is grad of the whole") {
 }
 
 TEST_CASE("jvp and linearize of a map are those of the whole") {
-  const Array w = weights(), x = rows();
+  const Array w = layer_weights(), x = layer_rows();
   const Array dw = sin(w * 5), dx = cos(x * 3);
   const auto check = [](const Results& given, const Results& expected) {
     check_equal(std::get<0>(given), std::get<0>(expected));
@@ -89,20 +89,20 @@ TEST_CASE("jvp and linearize of a map are those of the whole") {
 }
 
 TEST_CASE("a map's second derivatives are those of the whole") {
-  const Array w = weights(), x = rows();
+  const Array w = layer_weights(), x = layer_rows();
   const auto directional = [](const auto& f) {
     return [f](const Array& a) { return sum(grad([&f](const Array& v) { return f(v); })(a) * (cos(a) + 1)); };
   };
-  const auto whole = directional([&](const Array& a) { return loss_of(whole_layer(a, x)); });
+  const auto whole = directional([&](const Array& a) { return energy_loss(whole_layer(a, x)); });
   on_all_replicas([&](const Replicas& replicas) {
     const auto layer = mapped_layer(replicas);
-    const auto mapped = directional([&](const Array& a) { return loss_of(layer(a, x)); });
+    const auto mapped = directional([&](const Array& a) { return energy_loss(layer(a, x)); });
     check_equal(grad(mapped)(w), grad(whole)(w));
   });
 }
 
 TEST_CASE("vmap of a map and a map of vmap are the loop") {
-  const Array w = weights(), x = rows();
+  const Array w = layer_weights(), x = layer_rows();
   const Array ws = stack(std::vector<Array>{w, w * 2, sin(w)}, 0);
   const Array xs = stack(std::vector<Array>{x, x * x, x + 1}, 0);
   const auto row = [](const Array& all, std::int64_t i) { return squeeze(slice_in_dim(all, i, i + 1, 0), Axes{0}); };
@@ -129,13 +129,13 @@ TEST_CASE("vmap of a map and a map of vmap are the loop") {
 }
 
 TEST_CASE("grad of vmap of a map, and vmap of grad of a map") {
-  const Array w = weights(), x = rows();
+  const Array w = layer_weights(), x = layer_rows();
   const Array ws = stack(std::vector<Array>{w, w * 2, sin(w)}, 0);
-  const auto whole = [&](const Array& a) { return loss_of(whole_layer(a, x)); };
+  const auto whole = [&](const Array& a) { return energy_loss(whole_layer(a, x)); };
   const auto loop = [&](const Array& all) { return sum(vmap(whole)(all)); };
   on_all_replicas([&](const Replicas& replicas) {
     const auto layer = mapped_layer(replicas);
-    const auto one = [&](const Array& a) { return loss_of(layer(a, x)); };
+    const auto one = [&](const Array& a) { return energy_loss(layer(a, x)); };
     check_equal(grad([&](const Array& all) { return sum(vmap(one)(all)); })(ws), grad(loop)(ws));
     check_equal(vmap([&](const Array& a) { return grad(one)(a); })(ws), grad(loop)(ws));
   });
@@ -173,7 +173,7 @@ TEST_CASE("a residual's rank does not reach beyond what arrays can have") {
 }
 
 TEST_CASE("gradients of a map are reduced once, and what an operand holds is not kept again") {
-  const Array w = weights(), x = rows();
+  const Array w = layer_weights(), x = layer_rows();
   const auto mapped = pmap([](const Array& a, const Array& b) { return psum(sum(a * b), {"batch"}); },
                            {.mesh = tests::mesh_of({4, 1}), .in = {replicated, sharded("batch")}, .out = {replicated}});
   const Function gradient = trace_function(
@@ -187,7 +187,7 @@ TEST_CASE("gradients of a map are reduced once, and what an operand holds is not
 }
 
 TEST_CASE("tangents and cotangents may be the same on all replicas where what they belong to varies") {
-  const Array w = weights(), x = rows(), ones3 = ones({3}, float64);
+  const Array w = layer_weights(), x = layer_rows(), ones3 = ones({3}, float64);
   const auto product = [](const Array& b) { return [b](const Array& a) { return a * b[0]; }; };
   const auto expected = [&](const Array& v) { return v * (x[0] + x[2] + x[4] + x[6]); };
   const auto on_shards = [&](const auto& body) {

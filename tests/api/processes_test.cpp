@@ -35,7 +35,7 @@ constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 
 Array megabytes(std::int64_t count) { return full({count * mebibyte / 4}, 1, float32); }
 
-std::shared_ptr<backend::Buffer> memory_of(std::size_t bytes) {
+std::shared_ptr<backend::Buffer> mapped_memory(std::size_t bytes) {
   for (const auto& backend : backend::built_backends()) {
     if (auto buffer = backend->allocate(bytes, Device{})) return buffer;
   }
@@ -98,7 +98,7 @@ TEST_CASE("memory that is not to be had is a typed error, for small arrays too, 
       held.reserve(std::size_t{1} << 20);
       limit_memory(64 * mebibyte);
       try {
-        for (;;) held.push_back(memory_of(bytes));
+        for (;;) held.push_back(mapped_memory(bytes));
       } catch (const BackendError&) {
         return held.size() > 100 ? 1 : 0;
       }

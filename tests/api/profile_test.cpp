@@ -44,13 +44,13 @@ std::vector<json> slices_of(const Profile& profile) {
   return slices;
 }
 
-const ProfileRow& row_of(const std::vector<ProfileRow>& rows, const std::string& name) {
+const ProfileRow& profile_row(const std::vector<ProfileRow>& rows, const std::string& name) {
   const auto found = std::ranges::find(rows, name, &ProfileRow::name);
   REQUIRE_MESSAGE(found != rows.end(), name);
   return *found;
 }
 
-std::size_t count(const std::vector<json>& slices, const std::string& op) {
+std::size_t count_slices(const std::vector<json>& slices, const std::string& op) {
   return static_cast<std::size_t>(std::ranges::count_if(slices, [&](const json& s) { return s.at("name") == op; }));
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("a profile skips the first call and records the next ones, with the sa
   CHECK(profile->seconds() > 0);
 
   const std::vector<json> slices = slices_of(*profile);
-  CHECK(count(slices, "dot_general") == 3);
+  CHECK(count_slices(slices, "dot_general") == 3);
   std::set<int> calls;
   for (const json& slice : slices) calls.insert(slice.at("args").at("call").get<int>());
   CHECK(calls == std::set<int>{1, 2, 3});
@@ -90,12 +90,12 @@ TEST_CASE("slices carry op, layer, direction, flops and bytes; rows add them up"
     CHECK(slice.at("args").at("bytes") == 4 * (4 * 3 + 3 * 5 + 4 * 5));
     CHECK(slice.at("dur").get<double>() >= 0);
   }
-  const ProfileRow product = row_of(profile->by_op(), "dot_general");
+  const ProfileRow product = profile_row(profile->by_op(), "dot_general");
   CHECK(product.runs == 4);
   CHECK(product.flops == 4 * 2. * 4 * 3 * 5);
-  CHECK(row_of(profile->by_layer(), "encoder").runs >= 2);
-  CHECK(row_of(profile->by_layer(), "encoder backward").flops >= 2 * 2. * 4 * 3 * 5);
-  CHECK(row_of(profile->by_layer(), "head").flops > 0);
+  CHECK(profile_row(profile->by_layer(), "encoder").runs >= 2);
+  CHECK(profile_row(profile->by_layer(), "encoder backward").flops >= 2 * 2. * 4 * 3 * 5);
+  CHECK(profile_row(profile->by_layer(), "head").flops > 0);
   double sum = 0;
   for (const ProfileRow& row : profile->by_op()) sum += row.seconds;
   CHECK(sum <= profile->seconds() * 1.0001);
@@ -121,7 +121,7 @@ TEST_CASE("each device has a row of slices that do not overlap; each shard is na
     if (slice.at("name") == "add") CHECK_FALSE(slice.at("args").contains("shard"));
   }
   CHECK(shards == std::multiset<int>{0, 1, 2, 3});
-  CHECK(count(slices_of(*profile), "barrier") > 0);
+  CHECK(count_slices(slices_of(*profile), "barrier") > 0);
 }
 
 TEST_CASE("a loop's slice holds those of its body, and its row only what they leave over") {
@@ -133,8 +133,8 @@ TEST_CASE("a loop's slice holds those of its body, and its row only what they le
       {.debug = {.profile = profile}});
   f(ones({5, 3}));
   const std::vector<json> slices = slices_of(*profile);
-  CHECK(count(slices, "sin") == 5);
-  REQUIRE(count(slices, "scan") == 1);
+  CHECK(count_slices(slices, "sin") == 5);
+  REQUIRE(count_slices(slices, "scan") == 1);
   const json loop = *std::ranges::find_if(slices, [](const json& s) { return s.at("name") == "scan"; });
   const double begin = loop.at("ts").get<double>(), end = begin + loop.at("dur").get<double>();
   for (const json& slice : slices) {
@@ -142,8 +142,8 @@ TEST_CASE("a loop's slice holds those of its body, and its row only what they le
     CHECK(slice.at("ts").get<double>() >= begin);
     CHECK(slice.at("ts").get<double>() + slice.at("dur").get<double>() <= end + 0.002);
   }
-  CHECK(row_of(profile->by_op(), "scan").seconds < (end - begin) * 1e-6);
-  CHECK(row_of(profile->by_op(), "sin").runs == 5);
+  CHECK(profile_row(profile->by_op(), "scan").seconds < (end - begin) * 1e-6);
+  CHECK(profile_row(profile->by_op(), "sin").runs == 5);
 }
 
 TEST_CASE("a training step is profiled by its options") {
@@ -159,8 +159,8 @@ TEST_CASE("a training step is profiled by its options") {
   TrainState state = step.init(trainable, non_trainable);
   for (int i = 0; i < 4; ++i) state = step(std::move(state), batch).first;
   CHECK(profile->recorded() == 2);
-  CHECK(row_of(profile->by_layer(), "head").flops > 0);
-  CHECK(row_of(profile->by_layer(), "head backward").flops > 0);
+  CHECK(profile_row(profile->by_layer(), "head").flops > 0);
+  CHECK(profile_row(profile->by_layer(), "head backward").flops > 0);
 }
 
 TEST_CASE("a trace is written to a file; what cannot be is an error") {

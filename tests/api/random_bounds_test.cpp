@@ -14,19 +14,20 @@
 #include "tests/api/kolmogorov_smirnov.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 
 // Draws stay within their bounds, in every dtype and however far out, and no two numbers name one key.
 
 using namespace lockstep;
 using tests::expect_error;
+using tests::infinity;
 using tests::values;
 
 namespace {
 
-using Numbers = std::vector<double>;
+using Draws = std::vector<double>;
 
-const double infinity = std::numeric_limits<double>::infinity();
-const std::vector<DType> floats = {float16, bfloat16, float32, float64};
+const std::vector<DType> float_dtypes = {float16, bfloat16, float32, float64};
 
 struct Range {
   double low, high;
@@ -47,7 +48,7 @@ double conditioned(double x, const Range& range) {
 
 TEST_CASE("a uniform on [low, high) is never high and never below low") {
   const std::vector<Range> ranges = {{1, 1.01}, {1, 1.5}, {-1, 1}, {0, 1e-4}, {-2, -1.99}, {100, 101}, {0.25, 4}};
-  for (const DType dtype : floats) {
+  for (const DType dtype : float_dtypes) {
     for (const Range& range : ranges) {
       CAPTURE(name(dtype));
       CAPTURE(range.low);
@@ -67,7 +68,7 @@ TEST_CASE("a uniform on [low, high) is never high and never below low") {
 }
 
 TEST_CASE("a uniform may span more than the largest number") {
-  for (const DType dtype : floats) {
+  for (const DType dtype : float_dtypes) {
     CAPTURE(name(dtype));
     const double most = dtype == float16 ? 65504 : dtype == float64 ? 1.7e308 : 3.3e38;
     const Array drawn = random::uniform(random::key(2), {4000}, dtype, -most, most);
@@ -83,8 +84,8 @@ TEST_CASE("a uniform may span more than the largest number") {
 }
 
 TEST_CASE("a uniform without room is low, NaN bounds give NaN") {
-  CHECK(values(random::uniform(random::key(1), {2}, float32, 2.0, 2.0)) == Numbers{2, 2});
-  CHECK(values(random::uniform(random::key(1), {2}, float32, 3.0, 2.0)) == Numbers{3, 3});
+  CHECK(values(random::uniform(random::key(1), {2}, float32, 2.0, 2.0)) == Draws{2, 2});
+  CHECK(values(random::uniform(random::key(1), {2}, float32, 3.0, 2.0)) == Draws{3, 3});
   for (const double x : values(random::uniform(random::key(1), {2}, float32, 0.0, std::nan("")))) CHECK(std::isnan(x));
 }
 
@@ -93,7 +94,7 @@ TEST_CASE("a truncated normal lies strictly between its bounds, on both sides an
                                      {40, infinity}, {-infinity, -1e4}, {1, infinity},    {-infinity, infinity},
                                      {2, 2.5},       {-2.5, -2},        {5, 5.5},         {-infinity, 1},
                                      {3, 60},        {-60, 60},         {1000, infinity}, {12, 13}};
-  for (const DType dtype : floats) {
+  for (const DType dtype : float_dtypes) {
     for (const Range& range : ranges) {
       CAPTURE(name(dtype));
       CAPTURE(range.low);
@@ -128,17 +129,17 @@ TEST_CASE("a truncated normal has the tail's distribution") {
 TEST_CASE("bounds that are arrays choose the tail element by element") {
   const Array low = array({-1.F, 4.F, -INFINITY, 2.F}), high = array({2.F, INFINITY, -10.F, 2.25F});
   const Array drawn = random::truncated_normal(random::key(5), low, high, {3000, 4});
-  const Numbers x = values(drawn), a = values(low), b = values(high);
+  const Draws x = values(drawn), a = values(low), b = values(high);
   for (std::size_t i = 0; i < x.size(); ++i) CHECK((x[i] > a[i % 4] && x[i] < b[i % 4] && std::abs(x[i]) < 20));
   for (std::size_t c = 0; c < 4; ++c) {
     const Array one = random::truncated_normal(random::key(5), full({}, a[c]), full({}, b[c]), {3000, 4});
-    const Numbers same = values(one);
+    const Draws same = values(one);
     for (std::size_t i = c; i < x.size(); i += 4) CHECK(x[i] == same[i]);
   }
 }
 
 TEST_CASE("draws are finite in every dtype") {
-  for (const DType dtype : floats) {
+  for (const DType dtype : float_dtypes) {
     CAPTURE(name(dtype));
     const Array key = random::key(6);
     const Shape shape{100000};
@@ -184,15 +185,15 @@ TEST_CASE("trials until a success end at the largest integer") {
   CHECK(all(rare > 0).item<bool>());
   CHECK(max(rare).item<std::int32_t>() == std::numeric_limits<std::int32_t>::max());
   CHECK(min(random::geometric(random::key(8), 0.001, {1000}, int8)).item<std::int8_t>() > 0);
-  CHECK(values(random::geometric(random::key(8), 1.0, {3})) == Numbers{1, 1, 1});
-  CHECK(values(random::geometric(random::key(8), array({2.F, -1.F, NAN}), {3})) == Numbers{0, 0, 0});
+  CHECK(values(random::geometric(random::key(8), 1.0, {3})) == Draws{1, 1, 1});
+  CHECK(values(random::geometric(random::key(8), array({2.F, -1.F, NAN}), {3})) == Draws{0, 0, 0});
   expect_error<ValueError>([] { random::geometric(random::key(8), 0.0, {3}); }, "geometric", "(0, 1]");
 }
 
 TEST_CASE("randint reaches both ends of its range and neither passes") {
   for (const DType dtype : {int8, uint8, int16, int32, int64, uint32, uint64}) {
     CAPTURE(name(dtype));
-    const Numbers x = values(random::randint(random::key(9), {2000}, 3, 7, dtype));
+    const Draws x = values(random::randint(random::key(9), {2000}, 3, 7, dtype));
     CHECK(*std::min_element(x.begin(), x.end()) == 3);
     CHECK(*std::max_element(x.begin(), x.end()) == 6);
   }

@@ -1,6 +1,5 @@
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -15,6 +14,7 @@
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/slopes.h"
 #include "tests/support/value_rows.h"
 
@@ -23,14 +23,13 @@ using tests::check_close;
 using tests::check_same_bits;
 using tests::check_slopes;
 using tests::expect_error;
+using tests::infinity;
+using tests::not_a_number;
 using tests::ValueRow;
 
 namespace {
 
-const double infinity = std::numeric_limits<double>::infinity();
-const double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-void check(const std::vector<ValueRow>& rows) { tests::check_rows(rows, 1e-12); }
+void check_reductions(const std::vector<ValueRow>& rows) { tests::check_rows(rows, 1e-12); }
 
 }  // namespace
 
@@ -56,7 +55,7 @@ TEST_CASE("reductions and statistics have JAX's values") {
               b = array(std::vector<int>{3, 1, 3, 0, 2, 1}, {2, 3});
   const Array n = array(std::vector<double>{1.5, not_a_number, -2.0, not_a_number, not_a_number, 4.0}, {2, 3});
   const Where some(array(std::vector<bool>{true, false, true, true, true, false}, {2, 3}));
-  check({
+  check_reductions({
       {"sum", sum(m, some, Axes{1}), {2}, {1.75, 3.5}},
       {"prod", prod(m, some), {}, {0.5625}},
       {"max", max(m, some, -9.0, Axes{0}), {3}, {1.5, 3, 0.25}},
@@ -196,7 +195,7 @@ TEST_CASE("accumulations, orders and counts have JAX's values") {
               b = array(std::vector<int>{3, 1, 3, 0, 2, 1}, {2, 3});
   const Array n = array(std::vector<double>{1.5, not_a_number, -2.0, not_a_number, not_a_number, 4.0}, {2, 3});
   const Array sorted = array({1.0, 2.0, 2.0, 3.0, not_a_number}), wanted = array({2.0, 0.0, 9.0, not_a_number, 3.0});
-  check({
+  check_reductions({
       {"cumsum", cumsum(m, 1), {2, 3}, {1.5, -0.5, -0.25, 0.5, 3.5, 2.25}},
       {"cumsum, reverse", cumsum(m, 0, true), {2, 3}, {2, 1, -1, 0.5, 3, -1.25}},
       {"cumsum of bool", cumsum(greater(m, 0), 1), {2, 3}, {1, 1, 2, 1, 2, 2}},

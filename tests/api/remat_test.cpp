@@ -40,12 +40,12 @@ Array block(const Array& w, const Array& x) {
 }
 
 template <class Block>
-auto loss_of(const Block& f) {
+auto two_blocks_loss(const Block& f) {
   return [f](const Array& w, const Array& x) { return sum(square(f(w, f(w, x)))); };
 }
 
 /// How often a text stands in a printed program.
-std::size_t count(const Function& f, const std::string& part) {
+std::size_t count_in_program(const Function& f, const std::string& part) {
   const std::string text = f.to_string();
   std::size_t found = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
@@ -69,13 +69,13 @@ std::size_t kept_results(const Function& f) {
 
 TEST_CASE("values and derivatives are those of the function itself") {
   const Array w = counted({3, 4}), x = counted({2, 3});
-  const auto plain = loss_of(block);
+  const auto plain = two_blocks_loss(block);
   const auto hessian_product = [&](const auto& loss) {
     return grad([&](const Array& v) { return sum(grad([&](const Array& u) { return loss(u, x); })(v) * cos(v)); })(w);
   };
   for (const CheckpointPolicy& policy : all_policies()) {
     CAPTURE(policy.name);
-    const auto loss = loss_of(remat(block, policy));
+    const auto loss = two_blocks_loss(remat(block, policy));
     check_equal(loss(w, x), plain(w, x));
     check_equal(grad<0>(loss)(w, x), grad<0>(plain)(w, x));
     check_equal(grad<1>(loss)(w, x), grad<1>(plain)(w, x));
@@ -134,10 +134,10 @@ TEST_CASE("what is not kept is computed again, in the backward pass") {
   };
   const Function again = gradient(checkpoint_policies::nothing_saveable);
   const Function kept = gradient(checkpoint_policies::everything_saveable);
-  CHECK(count(again, " exp ") == 2);
-  CHECK(count(kept, " exp ") == 1);
-  CHECK(count(again, " dot_general[") == 3);  // forward, forward again, the gradient
-  CHECK(count(kept, " dot_general[") == 2);
+  CHECK(count_in_program(again, " exp ") == 2);
+  CHECK(count_in_program(kept, " exp ") == 1);
+  CHECK(count_in_program(again, " dot_general[") == 3);  // forward, forward again, the gradient
+  CHECK(count_in_program(kept, " dot_general[") == 2);
   check_same_bits(again({w})[0], kept({w})[0]);
   // Compiled, too: the second product is not merged with the first.
   const auto calls = [](const Function& f) {
@@ -173,8 +173,9 @@ TEST_CASE("collectives run once, whatever the policy") {
     const auto checkpointed = step([&](const auto& f) { return remat(f, policy); });
     check_equal(checkpointed(w, x), plain(w, x));
     CHECK(collectives(checkpointed) == collectives(plain));
-    CHECK(count(trace_function([&](const Array& a, const Array& b) { return checkpointed(a, b); }, w, x), "psum[") ==
-          count(trace_function([&](const Array& a, const Array& b) { return plain(a, b); }, w, x), "psum["));
+    CHECK(count_in_program(trace_function([&](const Array& a, const Array& b) { return checkpointed(a, b); }, w, x),
+                           "psum[") ==
+          count_in_program(trace_function([&](const Array& a, const Array& b) { return plain(a, b); }, w, x), "psum["));
   }
 }
 
@@ -188,7 +189,7 @@ TEST_CASE("random draws are the same again") {
   check_same_bits(gradient(again), gradient(dropped));
   const Function traced = trace_function(
       [&](const Array& v) { return grad([&](const Array& u) { return sum(square(again(key, u))); })(v); }, x);
-  CHECK(count(traced, " random_bits[") == 2);
+  CHECK(count_in_program(traced, " random_bits[") == 2);
 }
 
 TEST_CASE("nested, and over a named batch") {

@@ -5,18 +5,14 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/scientific.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/array_values.h"
 
 // What nearly cancels in 16-bit floats is computed in float32 and rounded once, and so are its derivatives.
 
 using namespace lockstep;
-
-namespace {
-
-using Doubles = std::vector<double>;
-
-}  // namespace
 
 TEST_CASE("a trend, a product of vectors and an image keep the digits that cancelling leaves") {
   const Array x = convert(array({1000, 1001, 1003, 1002, 1006, 1004, 1009}), float16);
@@ -37,9 +33,9 @@ TEST_CASE("a trend, a product of vectors and an image keep the digits that cance
 }
 
 TEST_CASE("what lies between two elements, and a polynomial, are rounded once") {
-  const Doubles given = {10.0625, -3.265625, 7.71875, 2.109375, -9.125, 0.5078125, 5.40625};
+  const std::vector<double> given = {10.0625, -3.265625, 7.71875, 2.109375, -9.125, 0.5078125, 5.40625};
   const auto levels = [](const Array& x, auto function, double whole) {
-    Doubles found;
+    std::vector<double> found;
     for (const double level : {.07, .3, .62, .9}) found.push_back(tests::values(function(x, level * whole)).front());
     return found;
   };
@@ -47,10 +43,10 @@ TEST_CASE("what lies between two elements, and a polynomial, are rounded once") 
   const auto of_numbers = [](const Array& x, double q) { return nanpercentile(x, q); };
   const Array half = convert(array(given), float16), brain = convert(array(given), bfloat16);
   // jnp.quantile and jnp.nanpercentile of JAX 0.10.2, which gives both alike
-  CHECK(levels(half, quantiles, 1) == Doubles{-6.6640625, -0.246826171875, 4.484375, 8.65625});
-  CHECK(levels(half, of_numbers, 100) == Doubles{-6.6640625, -0.246826171875, 4.484375, 8.65625});
-  CHECK(levels(brain, quantiles, 1) == Doubles{-6.65625, -0.2470703125, 4.46875, 8.625});
-  CHECK(levels(brain, of_numbers, 100) == Doubles{-6.65625, -0.2470703125, 4.46875, 8.625});
+  CHECK(levels(half, quantiles, 1) == std::vector<double>{-6.6640625, -0.246826171875, 4.484375, 8.65625});
+  CHECK(levels(half, of_numbers, 100) == std::vector<double>{-6.6640625, -0.246826171875, 4.484375, 8.65625});
+  CHECK(levels(brain, quantiles, 1) == std::vector<double>{-6.65625, -0.2470703125, 4.46875, 8.625});
+  CHECK(levels(brain, of_numbers, 100) == std::vector<double>{-6.65625, -0.2470703125, 4.46875, 8.625});
   // jnp.polyval in float32, rounded to float16
   tests::check_is(polyval(half, full({1}, 1.1015625, float16)), float16, {21.765625});
 }

@@ -14,16 +14,16 @@ using namespace lockstep;
 
 namespace {
 
-const Array& rows() {
+const Array& eight_rows() {
   static const Array x = array(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}, {8, 1});
   return x;
 }
 
-std::vector<float> floats(const Array& x) { return convert(x, float32).to_vector<float>(); }
+std::vector<float> float_values(const Array& x) { return convert(x, float32).to_vector<float>(); }
 
 template <class F>
 auto in_parts(const F& f, std::int64_t parts) {
-  return sequential_map(f, rows(), {.axis = "part", .parts = parts});
+  return sequential_map(f, eight_rows(), {.axis = "part", .parts = parts});
 }
 
 }  // namespace
@@ -41,9 +41,10 @@ TEST_CASE("sums, extremes and blocks over the parts are those of all rows") {
     const float n = 8.0F / static_cast<float>(parts);
     CHECK(results[1].item<float>() == n * (8 - (n - 1) / 2));
     CHECK(results[2].item<float>() == n * (n + 1) / 2);
-    CHECK(floats(results[3]) == floats(rows() * 2.0));
-    CHECK(floats(results[4]) == floats(transpose(reshape(rows(), {parts, 8 / parts}))));
-    CHECK(floats(jit([&](const Array&) { return in_parts(f, parts)[4]; })(rows())) == floats(results[4]));
+    CHECK(float_values(results[3]) == float_values(eight_rows() * 2.0));
+    CHECK(float_values(results[4]) == float_values(transpose(reshape(eight_rows(), {parts, 8 / parts}))));
+    CHECK(float_values(jit([&](const Array&) { return in_parts(f, parts)[4]; })(eight_rows())) ==
+          float_values(results[4]));
   }
 }
 
@@ -56,7 +57,7 @@ TEST_CASE("what is made of a sum, and what is the same for all parts, is compute
   const std::vector<Array> results = in_parts(f, 4);
   CHECK(results[0].item<float>() == exp(full({}, 4.5, float32)).item<float>() + 6);
   CHECK(results[1].item<float>() == 216);
-  const Function program = trace_function([&](const Array&) { return in_parts(f, 4); }, rows());
+  const Function program = trace_function([&](const Array&) { return in_parts(f, 4); }, eight_rows());
   const std::string text = program.to_string();
   CHECK(program.count("scan") == 1);
   CHECK(text.find("exp") > text.find("scan"));
@@ -73,22 +74,22 @@ TEST_CASE("gradients of a weight are added up, with one psum along the map's axi
     };
     return sequential_map(part_loss, x, {.axis = "part", .parts = 2});
   };
-  const auto plain = value_and_grad([](const Array& v) { return sum(square(tanh(matmul(rows(), v)))) / 8.0; })(w);
+  const auto plain = value_and_grad([](const Array& v) { return sum(square(tanh(matmul(eight_rows(), v)))) / 8.0; })(w);
   for (const std::int64_t shards : {1, 2, 4}) {
     CAPTURE(shards);
     const auto mapped = pmap(loss, {.mesh = data_mesh(shards, devices("cpu:0")),
                                     .in = {replicated, sharded("batch")},
                                     .out = {replicated, replicated}});
-    const auto [value, gradient] = mapped(w, rows());
+    const auto [value, gradient] = mapped(w, eight_rows());
     CHECK(value.item<float>() == doctest::Approx(plain.first.item<float>()));
     CHECK(gradient.item<float>() == doctest::Approx(plain.second.item<float>()));
-    CHECK(trace_function(mapped, w, rows()).count("psum") == 2);  // of the loss and of the gradient
+    CHECK(trace_function(mapped, w, eight_rows()).count("psum") == 2);  // of the loss and of the gradient
   }
 }
 
 TEST_CASE("a draw cut along both axes gives a row what it has in the whole batch, inside of transforms too") {
   const Array key = random::key(3);
-  const std::vector<float> whole = floats(random::uniform(key, {8, 1}));
+  const std::vector<float> whole = float_values(random::uniform(key, {8, 1}));
   const auto draw = [&](const Array& x) {
     return x * 0 +
            random::uniform(key, x.shape(), float32, 0.0, 1.0, {.cut = random::Cut{.dim = 0, .axes = bound_axes()}});
@@ -107,7 +108,7 @@ TEST_CASE("a draw cut along both axes gives a row what it has in the whole batch
         };
         const auto mapped =
             pmap(f, {.mesh = data_mesh(shards, devices("cpu:0")), .in = {sharded("batch")}, .out = {sharded("batch")}});
-        CHECK(floats(mapped(rows())) == whole);
+        CHECK(float_values(mapped(eight_rows())) == whole);
       }
     }
   }

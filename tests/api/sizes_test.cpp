@@ -14,15 +14,16 @@
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 
 using namespace lockstep;
 using tests::expect_error;
+using tests::infinity;
 
 namespace {
 
-constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t largest_extent = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t huge = std::int64_t{1} << 61;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 dlpack::Managed foreign(std::vector<std::int64_t> extents, void* data) {
   struct Owned {
@@ -60,7 +61,7 @@ TEST_CASE("arrays of which elements or bytes fit no memory are refused where the
        [] {
          return ones({huge, 8});
        }},
-      {"full", [] { return full({largest}, 1, int8); }},
+      {"full", [] { return full({largest_extent}, 1, int8); }},
       {"iota",
        [] {
          return iota({huge, 2}, 0);
@@ -80,7 +81,7 @@ TEST_CASE("arrays of which elements or bytes fit no memory are refused where the
        }},
       {"array of a shape",
        [] {
-         return array(std::vector<float>{}, {0, largest, 2});
+         return array(std::vector<float>{}, {0, largest_extent, 2});
        }},
       {"broadcast_to",
        [&] {
@@ -88,23 +89,23 @@ TEST_CASE("arrays of which elements or bytes fit no memory are refused where the
        }},
       {"broadcast_to of products",
        [&] {
-         return broadcast_to(one, {largest, largest});
+         return broadcast_to(one, {largest_extent, largest_extent});
        }},
-      {"pad", [&] { return pad(row, 0, {largest - 1}, {0}); }},
-      {"pad on both sides", [&] { return pad(row, 0, {largest}, {largest}); }},
-      {"pad between", [&] { return pad(row, 0, {0}, {0}, {largest}); }},
+      {"pad", [&] { return pad(row, 0, {largest_extent - 1}, {0}); }},
+      {"pad on both sides", [&] { return pad(row, 0, {largest_extent}, {largest_extent}); }},
+      {"pad between", [&] { return pad(row, 0, {0}, {0}, {largest_extent}); }},
       {"tile", [&] { return tile(row, {huge}); }},
-      {"repeat", [&] { return repeat(row, largest, 0); }},
+      {"repeat", [&] { return repeat(row, largest_extent, 0); }},
       {"reshape",
        [&] {
          return reshape(row, {huge, 8});
        }},
-      {"arange", [] { return arange(largest); }},
-      {"arange from to", [] { return arange(std::int64_t{0}, largest, std::int64_t{1}, int8); }},
+      {"arange", [] { return arange(largest_extent); }},
+      {"arange from to", [] { return arange(std::int64_t{0}, largest_extent, std::int64_t{1}, int8); }},
       {"arange over all numbers",
-       [] { return arange(std::numeric_limits<std::int64_t>::min(), largest, std::int64_t{1}, int64); }},
+       [] { return arange(std::numeric_limits<std::int64_t>::min(), largest_extent, std::int64_t{1}, int64); }},
       {"arange of reals", [] { return arange(0.0, 1e300, 1e-300, float32); }},
-      {"linspace", [] { return linspace(0, 1, largest); }},
+      {"linspace", [] { return linspace(0, 1, largest_extent); }},
       {"uniform",
        [] {
          return random::uniform(random::key(0), {huge, 4});
@@ -134,9 +135,10 @@ TEST_CASE("arange takes finite numbers, and counts over all 64 bits") {
   }
   // numpy.arange with the same numbers.
   constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
-  CHECK(arange(lowest, largest, std::int64_t{1} << 62, int64).to_vector<std::int64_t>() ==
+  CHECK(arange(lowest, largest_extent, std::int64_t{1} << 62, int64).to_vector<std::int64_t>() ==
         std::vector<std::int64_t>{lowest, lowest / 2, 0, -(lowest / 2)});
-  CHECK(arange(largest, lowest, lowest, int64).to_vector<std::int64_t>() == std::vector<std::int64_t>{largest, -1});
+  CHECK(arange(largest_extent, lowest, lowest, int64).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{largest_extent, -1});
   CHECK(arange(std::int64_t{5}, std::int64_t{0}, std::int64_t{-2}, int64).to_vector<std::int64_t>() ==
         std::vector<std::int64_t>{5, 3, 1});
   CHECK(arange(std::int64_t{5}, std::int64_t{5}, std::int64_t{1}, int64).size() == 0);

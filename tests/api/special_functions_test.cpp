@@ -1,4 +1,3 @@
-#include <limits>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -11,6 +10,7 @@
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/slopes.h"
 #include "tests/support/value_rows.h"
 
@@ -18,14 +18,13 @@ using namespace lockstep;
 using tests::check_close;
 using tests::check_slopes;
 using tests::expect_error;
+using tests::infinity;
+using tests::not_a_number;
 using tests::ValueRow;
 
 namespace {
 
-const double infinity = std::numeric_limits<double>::infinity();
-const double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-void check(const std::vector<ValueRow>& rows) { tests::check_rows(rows, 1e-11); }
+void check_special(const std::vector<ValueRow>& rows) { tests::check_rows(rows, 1e-11); }
 
 }  // namespace
 
@@ -34,7 +33,7 @@ void check(const std::vector<ValueRow>& rows) { tests::check_rows(rows, 1e-11); 
 TEST_CASE("special functions have JAX's values") {
   const Array x = array({-2.5, -0.5, 0.0, 0.3, 1.7, 4.0}), q = array({0.2, 0.7, 1.0, 1.5, 3.0, 8.0}),
               p = array({0.05, 0.2, 0.5, 0.7, 0.9, 0.99}), k = array({2, 0, 3, 1, 4, 5});
-  check({
+  check_special({
       {"zeta",
        zeta(2.5, q),
        {6},
@@ -188,7 +187,7 @@ TEST_CASE("special functions have JAX's values") {
 TEST_CASE("activations have JAX's values") {
   const Array x = array({-2.5, -0.5, 0.0, 0.3, 1.7, 4.0}), y = array({1.5, -2.0, 3.0, 0.3, -0.7, 2.0}),
               q = array({0.2, 0.7, 1.0, 1.5, 3.0, 8.0});
-  check({
+  check_special({
       {"relu6", relu6(x * 2.0), {6}, {0, 0, 0, 0.6, 3.4, 6}},
       {"elu", elu(x, 0.7), {6}, {-0.6425405009632708, -0.2754285382011565, 0, 0.3, 1.7, 4}},
       {"celu", celu(x, 0.7), {6}, {-0.6803190381757196, -0.3573208383101328, 0, 0.3, 1.7, 4}},

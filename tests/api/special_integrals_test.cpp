@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/slopes.h"
 
 using namespace lockstep;
@@ -21,14 +21,13 @@ using tests::check_close;
 using tests::check_equal;
 using tests::check_slopes;
 using tests::expect_error;
+using tests::infinity;
+using tests::not_a_number;
 
 namespace {
 
-const double infinity = std::numeric_limits<double>::infinity();
-const double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
 using F = Array (*)(const Array&);
-const std::vector<std::pair<std::string, F>>& functions() {
+const std::vector<std::pair<std::string, F>>& integral_functions() {
   static const std::vector<std::pair<std::string, F>> all = {
       {"dawsn", [](const Array& x) { return dawsn(x); }},
       {"erfcx", [](const Array& x) { return erfcx(x); }},
@@ -128,7 +127,7 @@ TEST_CASE("spherical harmonics have SciPy's values, for negative orders and at t
 
 TEST_CASE("derivatives of special integrals agree with differences, twice, batched and compiled") {
   const Array x = array({0.3, 0.8, 1.7, 2.6}), y = array({1.0, -2.0, 0.5, 3.0});
-  for (const auto& [what, f] : functions()) {
+  for (const auto& [what, f] : integral_functions()) {
     CAPTURE(what);
     check_slopes([f = f](const Array& a, const Array& b) { return sum(mul(f(a), b)); }, x, y);
     const auto slope = grad([f = f](const Array& a) { return sum(f(a)); });
@@ -142,7 +141,7 @@ TEST_CASE("derivatives of special integrals agree with differences, twice, batch
 
 TEST_CASE("special integrals take every float dtype, integers, no element and one") {
   const Array x = array({0.5, 1.0, 2.0});
-  for (const auto& [what, f] : functions()) {
+  for (const auto& [what, f] : integral_functions()) {
     CAPTURE(what);
     CHECK(f(zeros({0}, float64)).shape() == Shape{0});
     CHECK(f(zeros({2, 0}, float32)).shape() == Shape{2, 0});

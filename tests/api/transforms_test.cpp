@@ -14,26 +14,26 @@ using tests::expect_error;
 
 namespace {
 
-struct Params {
+struct Line {
   Array w, b;
 };
-LOCKSTEP_TREE(Params, w, b);
+LOCKSTEP_TREE(Line, w, b);
 
-Array loss(const Params& p, const Array& x) { return sum(square(p.w * x + p.b)); }
+Array squared_loss(const Line& p, const Array& x) { return sum(square(p.w * x + p.b)); }
 
 }  // namespace
 
 TEST_CASE("value and gradient of a struct") {
-  const Params p{array({1.f, 2.f}), array({0.5f, -1.f})};
+  const Line p{array({1.f, 2.f}), array({0.5f, -1.f})};
   const Array x = array({3.f, 4.f});
-  const auto check = [&](const std::pair<Array, Params>& result) {
+  const auto check = [&](const std::pair<Array, Line>& result) {
     check_close(result.first, {}, {12.25 + 49});
     check_close(result.second.w, {2}, {21, 56});
     check_close(result.second.b, {2}, {7, 14});
   };
-  check(value_and_grad(loss)(p, x));
-  check(jit([](const Params& q, const Array& y) { return value_and_grad(loss)(q, y); })(p, x));
-  check_close(grad<1>(loss)(p, x), {2}, {7, 28});
+  check(value_and_grad(squared_loss)(p, x));
+  check(jit([](const Line& q, const Array& y) { return value_and_grad(squared_loss)(q, y); })(p, x));
+  check_close(grad<1>(squared_loss)(p, x), {2}, {7, 28});
 }
 
 TEST_CASE("auxiliary results pass through") {
@@ -95,8 +95,8 @@ TEST_CASE("gradients of composites against formulas") {
 }
 
 TEST_CASE("what cannot be differentiated is refused by path") {
-  const auto sum_all = [](const Params& p) { return sum(p.w) + sum(convert(p.b, float32)); };
-  expect_error<DtypeError>([&] { grad(sum_all)(Params{ones({2}), arange(2)}); }, "argument 0/b", "i32[2]");
+  const auto sum_all = [](const Line& p) { return sum(p.w) + sum(convert(p.b, float32)); };
+  expect_error<DtypeError>([&] { grad(sum_all)(Line{ones({2}), arange(2)}); }, "argument 0/b", "i32[2]");
   expect_error<ShapeError>([] { grad([](const Array& x) { return x * 2; })(ones({3})); }, "f32[3]", "sum or mean");
   expect_error<DtypeError>([] { grad([](const Array& x) { return argmax(x, 0); })(ones({3})); }, "i32[]");
   expect_error<ShapeError>([] { grad([](const Array&) { return std::vector<Array>(); })(ones({3})); }, "no array");
@@ -124,10 +124,10 @@ TEST_CASE("gradients nest") {
 }
 
 TEST_CASE("jvp gives the directional derivative") {
-  const auto f = [](const Array& x, const Params& p) { return std::pair(sum(x * p.w), argmax(x, 0)); };
-  const Params p{array({3.f, 4.f}), array({1, 2})};
+  const auto f = [](const Array& x, const Line& p) { return std::pair(sum(x * p.w), argmax(x, 0)); };
+  const Line p{array({3.f, 4.f}), array({1, 2})};
   const auto [y, dy] =
-      jvp(f, std::tuple(array({1.f, 2.f}), p), std::tuple(array({1.f, 0.f}), Params{array({0.f, 1.f}), array({0, 0})}));
+      jvp(f, std::tuple(array({1.f, 2.f}), p), std::tuple(array({1.f, 0.f}), Line{array({0.f, 1.f}), array({0, 0})}));
   check_close(y.first, {}, {11});
   check_close(y.second, {}, {1});
   check_close(dy.first, {}, {3 + 2});
@@ -178,8 +178,8 @@ TEST_CASE("vjp inside a compiled function") {
 }
 
 TEST_CASE("vmap equals a loop") {
-  const auto f = [](const Array& x, const Params& p) { return std::pair(matmul(p.w, x) + p.b, sum(x)); };
-  const Params p{reshape(convert(arange(6), float32), {3, 2}), array({1.f, 2.f, 3.f})};
+  const auto f = [](const Array& x, const Line& p) { return std::pair(matmul(p.w, x) + p.b, sum(x)); };
+  const Line p{reshape(convert(arange(6), float32), {3, 2}), array({1.f, 2.f, 3.f})};
   const Array xs = reshape(convert(arange(8), float32), {4, 2});
   const auto [ys, sums] = vmap(f, {.in_axes = {0, std::nullopt}})(xs, p);
   CHECK(ys.shape() == Shape{4, 3});

@@ -13,10 +13,11 @@
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 #include <lockstep/random.h>
-#include <lockstep/solvers.h>
+#include <lockstep/scientific/solvers.h>
 #include <lockstep/transforms.h>
 
 #include "tests/support/array_values.h"
+#include "tests/support/counted.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
 
@@ -25,14 +26,11 @@ using namespace lockstep;
 using tests::check_close;
 using tests::check_equal;
 using tests::check_same_bits;
+using tests::counted;
 using tests::expect_error;
 using tests::values;
 
 namespace {
-
-Array counted(const Shape& shape) {
-  return sin(convert(reshape(arange(shape.size()), shape.to_vector()), float64) * 7);
-}
 
 Array repeated(const Array& x, std::int64_t count) {
   return broadcast_to(expand_dims(x, 0), x.shape().insert(0, count));

@@ -42,26 +42,26 @@ void check_composed(const char* what, const Formula& formula) {
   }
 }
 
-Array loss(const Array& x, const Operand& v) { return sum(tanh(x * v) * x) * v; }
+Array tanh_loss(const Array& x, const Operand& v) { return sum(tanh(x * v) * x) * v; }
 
 }  // namespace
 
 TEST_CASE("numbers pass through transforms, captured or as arguments") {
   check_composed("gradient", [](const Array& x, auto v) {
-    return grad([](const Array& a, const auto& b) { return loss(a, b); })(x, v);
+    return grad([](const Array& a, const auto& b) { return tanh_loss(a, b); })(x, v);
   });
   check_composed("gradient of a captured one",
-                 [](const Array& x, auto v) { return grad([&](const Array& a) { return loss(a, v); })(x); });
+                 [](const Array& x, auto v) { return grad([&](const Array& a) { return tanh_loss(a, v); })(x); });
   check_composed("second derivative", [](const Array& x, auto v) {
-    const auto first = [&](const Array& a) { return sum(grad([&](const Array& b) { return loss(b, v); })(a)); };
+    const auto first = [&](const Array& a) { return sum(grad([&](const Array& b) { return tanh_loss(b, v); })(a)); };
     return grad(first)(x);
   });
   check_composed("gradient by the number", [](const Array& x, auto v) {
-    return x * grad<1>([](const Array& a, const auto& b) { return loss(a, b); })(x, v);
+    return x * grad<1>([](const Array& a, const auto& b) { return tanh_loss(a, b); })(x, v);
   });
   check_composed("second derivative by the number", [](const Array& x, auto v) {
     const auto by_number = [](const Array& a, const Array& b) {
-      return grad<1>([](const Array& c, const Array& d) { return loss(c, d); })(a, b);
+      return grad<1>([](const Array& c, const Array& d) { return tanh_loss(c, d); })(a, b);
     };
     return x * grad<1>(by_number)(x, v);
   });
@@ -69,7 +69,7 @@ TEST_CASE("numbers pass through transforms, captured or as arguments") {
     return vmap([](const Array& a, const auto& b) { return a * b + b; }, {.in_axes = {0, std::nullopt}})(x, v);
   });
   check_composed("vmap of a gradient", [](const Array& x, auto v) {
-    return vmap(grad([](const Array& a, const auto& b) { return loss(a, b); }))(x, v);
+    return vmap(grad([](const Array& a, const auto& b) { return tanh_loss(a, b); }))(x, v);
   });
   check_composed("scan", [](const Array& x, auto v) {
     const auto body = [&](const Array& c, const Array& a) { return std::pair(c * v + a, c); };
@@ -83,7 +83,7 @@ TEST_CASE("numbers pass through transforms, captured or as arguments") {
     return while_loop([](const Array& c) { return sum(c) < 100; }, [&](const Array& c) { return c * 2 + v; }, x);
   });
   check_composed("remat", [](const Array& x, auto v) {
-    return grad(remat([](const Array& a, const auto& b) { return loss(a, b); }))(x, v);
+    return grad(remat([](const Array& a, const auto& b) { return tanh_loss(a, b); }))(x, v);
   });
   check_composed("cond", [](const Array& x, auto v) {
     const auto plus = [](const Array& a, const auto& b) { return a + b; };

@@ -1,4 +1,3 @@
-#include <limits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -7,26 +6,26 @@
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 
 // Masks, counts, indices and initial values of another kind than they are: refused, or what JAX 0.10.2 makes of them.
 
 using namespace lockstep;
 using tests::expect_error;
+using tests::infinity;
+using tests::not_a_number;
 
 namespace {
 
 using Doubles = std::vector<double>;
 
-const double not_a_number = std::numeric_limits<double>::quiet_NaN();
-const double infinity = std::numeric_limits<double>::infinity();
-
-Array row(DType dtype) { return convert(array({1, 2, 3}), dtype); }
+Array one_two_three(DType dtype) { return convert(array({1, 2, 3}), dtype); }
 Array held() { return array({1, 0, 1}) != 0; }
 
 }  // namespace
 
 TEST_CASE("masks are of bool and counts of integers, as jax.numpy has them") {
-  const Array x = row(float32), floats = array({1.f, 0.f, 1.f}), integers = array({1, 0, 1});
+  const Array x = one_two_three(float32), floats = array({1.f, 0.f, 1.f}), integers = array({1, 0, 1});
   for (const Array& mask : {floats, integers}) {
     const Where where(mask);
     expect_error<DtypeError>([&] { sum(x, where); }, "sum: the mask is", "expected bool: write Where(mask != 0)");
@@ -53,24 +52,25 @@ TEST_CASE("the largest of an initial value and what a mask holds has the array's
   // jnp.max(x, where=mask, initial=...) and jnp.min
   const Array half = full({}, 0.5, float32);
   for (const DType dtype : {int8, uint8, int16, int32, float16, bfloat16, float64}) {
-    tests::check_is(max(row(dtype), Where(held()), 0.5), dtype, {3});
-    tests::check_is(max(row(dtype), Where(held()), half), dtype, {3});
-    tests::check_is(min(row(dtype), Where(held()), half), dtype, {is_float(dtype) ? 0.5 : 0});
+    tests::check_is(max(one_two_three(dtype), Where(held()), 0.5), dtype, {3});
+    tests::check_is(max(one_two_three(dtype), Where(held()), half), dtype, {3});
+    tests::check_is(min(one_two_three(dtype), Where(held()), half), dtype, {is_float(dtype) ? 0.5 : 0});
   }
   tests::check_is(max(held(), Where(held()), 0), bool_, {1});
-  expect_error<ValueError>([] { max(row(int8), Where(held()), 300); }, "max: the scalar 300 does not fit int8");
-  expect_error<ShapeError>([] { max(row(float32), Where(held()), row(float32)); },
+  expect_error<ValueError>([] { max(one_two_three(int8), Where(held()), 300); },
+                           "max: the scalar 300 does not fit int8");
+  expect_error<ShapeError>([] { max(one_two_three(float32), Where(held()), one_two_three(float32)); },
                            "max: the initial value is f32[3]; expected a scalar");
   expect_error<ShapeError>([] { ptp(zeros({0})); }, "ptp: [0] has no elements");
 }
 
 TEST_CASE("weights of a histogram are added in floats, and a range goes upward") {
-  const Array x = row(float32), edges = array({0.f, 2.f, 4.f});
-  tests::check_is(histogram(x, edges, row(int16)), float32, {1, 5});  // jnp.histogram
+  const Array x = one_two_three(float32), edges = array({0.f, 2.f, 4.f});
+  tests::check_is(histogram(x, edges, one_two_three(int16)), float32, {1, 5});  // jnp.histogram
   tests::check_is(histogram(x, edges, held()), float32, {1, 1});
-  tests::check_is(histogram(x, edges, row(float16)), float32, {1, 5});
-  tests::check_is(histogram(row(float16), edges, row(float64)), float64, {1, 5});
-  const auto [sums, own] = histogram(row(float16), 2, std::nullopt, x);
+  tests::check_is(histogram(x, edges, one_two_three(float16)), float32, {1, 5});
+  tests::check_is(histogram(one_two_three(float16), edges, one_two_three(float64)), float64, {1, 5});
+  const auto [sums, own] = histogram(one_two_three(float16), 2, std::nullopt, x);
   tests::check_is(sums, float32, {1, 5});
   tests::check_is(own, float32, {1, 2, 3});
   // ValueError of numpy.histogram, too
@@ -81,16 +81,16 @@ TEST_CASE("weights of a histogram are added in floats, and a range goes upward")
 
 TEST_CASE("polynomials, powers and angles have the dtypes of jax.numpy") {
   for (const DType dtype : {int8, uint8, int16, int32, float16, bfloat16, float32, float64}) {
-    tests::check_is(polyval(row(dtype), row(dtype)), dtype, {6, 11, 18});
-    tests::check_is(polyval(row(dtype), 2), dtype, {11});
-    tests::check_is(polyval(row(dtype), 2.), is_float(dtype) ? dtype : float32, {11});
-    CHECK(angle(row(dtype)).dtype() == (is_float(dtype) ? dtype : float32));
+    tests::check_is(polyval(one_two_three(dtype), one_two_three(dtype)), dtype, {6, 11, 18});
+    tests::check_is(polyval(one_two_three(dtype), 2), dtype, {11});
+    tests::check_is(polyval(one_two_three(dtype), 2.), is_float(dtype) ? dtype : float32, {11});
+    CHECK(angle(one_two_three(dtype)).dtype() == (is_float(dtype) ? dtype : float32));
   }
   tests::check_is(polyval(held(), held()), bool_, {1, 1, 1});
   tests::check_is(polyval(held(), 2), int32, {5});
-  tests::check_is(polyval(row(float32), row(float16)), float32, {6, 11, 18});
+  tests::check_is(polyval(one_two_three(float32), one_two_three(float16)), float32, {6, 11, 18});
   tests::check_is(polyval(zeros({0}, float16), 2.), float16, {0});
-  tests::check_is(polyval(zeros({0}), row(int32)), float32, {0, 0, 0});
+  tests::check_is(polyval(zeros({0}), one_two_three(int32)), float32, {0, 0, 0});
   tests::check_is(polyval(zeros({0}), array({infinity})), float64, {0});
   tests::check_is(power(held(), array({0, 0, 1}) != 0), int32, {1, 1, 1});
   tests::check_is(power(array({0, 0, 1}) != 0, held()), int32, {0, 1, 1});
@@ -98,14 +98,14 @@ TEST_CASE("polynomials, powers and angles have the dtypes of jax.numpy") {
 
 TEST_CASE("flat indices have the dtype of what they are made of, and none is beyond it") {
   for (const DType dtype : {int8, uint8, int16, uint32, int32, int64}) {
-    const Arrays places = unravel_index(row(dtype), {3, 4});  // jnp.unravel_index, jnp.ravel_multi_index
+    const Arrays places = unravel_index(one_two_three(dtype), {3, 4});  // jnp.unravel_index, jnp.ravel_multi_index
     tests::check_is(places[0], dtype, {0, 0, 0});
     tests::check_is(places[1], dtype, {1, 2, 3});
-    tests::check_is(ravel_multi_index({row(dtype), row(dtype)}, {3, 4}), dtype, {5, 10, 11});
+    tests::check_is(ravel_multi_index({one_two_three(dtype), one_two_three(dtype)}, {3, 4}), dtype, {5, 10, 11});
   }
-  tests::check_is(ravel_multi_index({row(int16), row(int8)}, {3, 4}), int16, {5, 10, 11});
+  tests::check_is(ravel_multi_index({one_two_three(int16), one_two_three(int8)}, {3, 4}), int16, {5, 10, 11});
   // What int8 does not hold wraps in JAX.
-  const Arrays wide = unravel_index(-row(int8), {300, 400});
+  const Arrays wide = unravel_index(-one_two_three(int8), {300, 400});
   tests::check_is(wide[0], int32, {299, 299, 299});
   tests::check_is(wide[1], int32, {399, 398, 397});
   const std::int64_t many = std::int64_t{1} << 31;
@@ -113,12 +113,12 @@ TEST_CASE("flat indices have the dtype of what they are made of, and none is bey
   tests::check_is(unravel_index(array({2147483647}), {many, 4})[0], int32, {536870911});
   expect_error<DtypeError>(
       [] {
-        ravel_multi_index({row(int8), row(int8)}, {300, 4});
+        ravel_multi_index({one_two_three(int8), one_two_three(int8)}, {300, 4});
       },
       "1200 elements of [300,4] have indices up to 1199, which int8 does not hold", "convert the indices to int32");
   expect_error<DtypeError>(
       [] {
-        ravel_multi_index({row(int32), row(int32)}, {4, std::int64_t{1} << 30});
+        ravel_multi_index({one_two_three(int32), one_two_three(int32)}, {4, std::int64_t{1} << 30});
       },
       "have indices up to 4294967295, which int32 does not hold", "to int64");
   tests::check_is(ravel_multi_index({full({1}, 1 << 30, int64), full({1}, 3, int64)}, {many, 4}), int64, {4294967299});
@@ -127,7 +127,7 @@ TEST_CASE("flat indices have the dtype of what they are made of, and none is bey
 }
 
 TEST_CASE("axes named twice, numbers below 0 and updates of more than fits are refused") {
-  const Array one = zeros({1, 1}), x = row(float32), n = row(int32), at_0 = array(0);
+  const Array one = zeros({1, 1}), x = one_two_three(float32), n = one_two_three(int32), at_0 = array(0);
   expect_error<ShapeError>([&] { squeeze(one, {0, 0}); }, "squeeze: axes [0,0] name a dimension twice");
   expect_error<ShapeError>([&] { squeeze(one, {0, -2}); }, "squeeze: axes [0,-2] name a dimension twice");
   expect_error<ValueError>([] { diag_indices(2, -1); }, "diag_indices: dimensions must not be negative, got -1");

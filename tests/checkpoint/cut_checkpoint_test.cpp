@@ -47,7 +47,7 @@ std::vector<Way> ways() {
           {grid, replicated, replicated}};
 }
 
-Tree cut_state(const Way& way) {
+Tree state_cut_by(const Way& way) {
   return reshard(whole_state(), way.mesh,
                  {{"w", way.w}, {"slots/0", way.slot}, {"slots/1", replicated}, {"__metadata__", replicated}});
 }
@@ -67,11 +67,11 @@ void check_ways(const std::filesystem::path& folder, const std::string& name) {
   for (std::size_t a = 0; a < ways().size(); ++a) {
     const std::filesystem::path saved = folder / (name + std::to_string(a));
     CAPTURE(a);
-    checkpoint::save(saved, cut_state(ways()[a]), {{"step", "3"}});
+    checkpoint::save(saved, state_cut_by(ways()[a]), {{"step", "3"}});
     world()->barrier();
     CHECK(checkpoint::restore(saved).manifest.at("step") == "3");
-    CHECK(fingerprint(checkpoint::restore(saved).tree) == fingerprint(cut_state(ways()[a])));
-    for (const Way& way : ways()) check_like(checkpoint::restore(saved, cut_state(way)), cut_state(way));
+    CHECK(fingerprint(checkpoint::restore(saved).tree) == fingerprint(state_cut_by(ways()[a])));
+    for (const Way& way : ways()) check_like(checkpoint::restore(saved, state_cut_by(way)), state_cut_by(way));
     check_like(checkpoint::restore(saved, whole_state()), whole_state());
   }
 }
@@ -97,18 +97,18 @@ TEST_CASE("what each launched process saves and restores") {
   // What another number of processes has saved.
   for (std::size_t a = 0; a < ways().size(); ++a) {
     const std::filesystem::path saved = folder / ("one" + std::to_string(a));
-    for (const Way& way : ways()) check_like(checkpoint::restore(saved, cut_state(way)), cut_state(way));
+    for (const Way& way : ways()) check_like(checkpoint::restore(saved, state_cut_by(way)), state_cut_by(way));
   }
   check_ways(folder, "by" + std::to_string(world()->size()) + "_");
   const std::filesystem::path there = folder / "one0";
-  tests::expect_error<CheckpointError>([&] { checkpoint::save(there, cut_state(ways()[0]), {}); }, "[save] process 0",
-                                       "exists already");
+  tests::expect_error<CheckpointError>([&] { checkpoint::save(there, state_cut_by(ways()[0]), {}); },
+                                       "[save] process 0", "exists already");
   // A process alone fails: all say so, and nothing is there.
   const std::filesystem::path never = folder / ("never" + std::to_string(world()->size()));
   {
     const tests::FullDisk full(world()->rank() == 1 ? 64 : RLIM_INFINITY);
-    tests::expect_error<CheckpointError>([&] { checkpoint::save(never, cut_state(ways()[0]), {}); }, "[save] process 1",
-                                         "File too large");
+    tests::expect_error<CheckpointError>([&] { checkpoint::save(never, state_cut_by(ways()[0]), {}); },
+                                         "[save] process 1", "File too large");
   }
   CHECK_FALSE(std::filesystem::exists(never));
   world()->barrier();
@@ -131,7 +131,7 @@ TEST_CASE("checkpoints go from one process to 2 and 4 and back") {
     CHECK(tests::count(output, "FAILURE") == 0);
     for (std::size_t a = 0; a < ways().size(); ++a) {
       const std::filesystem::path saved = folder.path() / ("by" + std::to_string(processes) + "_" + std::to_string(a));
-      for (const Way& way : ways()) check_like(checkpoint::restore(saved, cut_state(way)), cut_state(way));
+      for (const Way& way : ways()) check_like(checkpoint::restore(saved, state_cut_by(way)), state_cut_by(way));
     }
   }
 }
@@ -140,7 +140,7 @@ TEST_CASE("a damaged index or block of what lay cut is refused") {
   if (tests::is_launched()) return;
   const auto damaged = [](const std::function<void(const TemporaryFolder&)>& damage, const std::string& part) {
     const TemporaryFolder folder;
-    checkpoint::save(folder.path() / "saved", cut_state(ways()[0]), {});
+    checkpoint::save(folder.path() / "saved", state_cut_by(ways()[0]), {});
     damage(folder);
     expect_error<CheckpointError>([&] { checkpoint::restore(folder.path() / "saved"); }, part);
   };

@@ -42,14 +42,14 @@ std::vector<Fault> faults() {
           {Call::close, EIO, "Input/output error"},         {Call::mkdtemp, EROFS, "Read-only file system"}};
 }
 
-Tree cut_state() {
+Tree state_in_rows() {
   const Mesh mesh({{"data", 4}}, {Device{}});
   return reshard(Tree::dict({{"w", Tree(arange(std::int64_t{64}))}, {"b", Tree(array(2.0F))}}), mesh,
                  {{"w", sharded("data")}, {"b", replicated}});
 }
 
 /// In order, each behind a space.
-std::string names_in(const fs::path& folder) {
+std::string names_text(const fs::path& folder) {
   std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
   std::string text;
@@ -70,7 +70,7 @@ bool anywhere(bool here) {
 int fail_each(const Fault& fault, int rank, const fs::path& folder, const std::string& saved,
               const std::function<void()>& save) {
   const bool is_faulty = world()->rank() == rank;
-  const std::string before = names_in(folder);
+  const std::string before = names_text(folder);
   world()->barrier();
   for (int nth = 0;; ++nth) {
     CAPTURE(nth);
@@ -91,8 +91,8 @@ int fail_each(const Fault& fault, int rank, const fs::path& folder, const std::s
       CHECK_MESSAGE(text.empty(), text);
     }
     world()->barrier();
-    CHECK(contains(names_in(folder), " " + saved) == !is_reached);
-    if (is_reached) CHECK(names_in(folder) == before);
+    CHECK(contains(names_text(folder), " " + saved) == !is_reached);
+    if (is_reached) CHECK(names_text(folder) == before);
     world()->barrier();
     if (is_reached) continue;
     if (world()->rank() == 0) fs::remove_all(folder / saved);
@@ -107,7 +107,7 @@ TEST_CASE("what each launched process sees of a disk that fails while a cut stat
   if (!is_launched() || std::getenv("LOCKSTEP_TEST_FOLDER") == nullptr) return;
   announce_process();
   const fs::path folder = std::getenv("LOCKSTEP_TEST_FOLDER");
-  const Tree state = cut_state();
+  const Tree state = state_in_rows();
   Manager manager(folder / "run");
   manager.save(1, state);
   manager.wait();
@@ -162,7 +162,7 @@ TEST_CASE("fault: a disk that fails at any call of any process that saves a cut 
     CHECK_FALSE(end.hung);
     CHECK(count(end.output, "FAILURE") == 0);
     CHECK(count(end.output, "failures.") == 2);
-    CHECK(names_in(folder.path() / "run") == " step-1 step-3");
+    CHECK(names_text(folder.path() / "run") == " step-1 step-3");
   }
 }
 

@@ -45,14 +45,14 @@ Batch batch_of_step(std::int64_t step) { return regression_batch(8, 256, float32
 
 TrainState started(const TrainStep& step) { return fresh_state(step, two_layers(), batch_of_step(0)); }
 
-constexpr int steps = 8;
+constexpr int manager_steps = 8;
 
 /// The states behind each step.
 std::map<std::int64_t, std::string> fingerprints() {
   const TrainStep step = cut_step();
   TrainState state = started(step);
   std::map<std::int64_t, std::string> found;
-  for (std::int64_t i = 0; i < steps; ++i) {
+  for (std::int64_t i = 0; i < manager_steps; ++i) {
     state = step(std::move(state), batch_of_step(i)).first;
     found.emplace(i, fingerprint(to_tree(state)));
   }
@@ -69,7 +69,7 @@ void train_and_save(Manager& manager) {
     at = manager.step_of(Choice::latest) + 1;
     state = from_tree<TrainState>(manager.restore(Choice::latest, to_tree(state)));
   }
-  for (; at < steps; ++at) {
+  for (; at < manager_steps; ++at) {
     state = step(std::move(state), batch_of_step(at)).first;
     manager.save(at, state);
   }
@@ -116,7 +116,7 @@ TEST_CASE("what each launched process saves of a cut state while it trains") {
   });
   Manager manager(folder / "run");
   train_and_save(manager);
-  CHECK(manager.latest() == steps - 1);
+  CHECK(manager.latest() == manager_steps - 1);
   std::printf("process %d has saved all.\n", world()->rank());
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("a cut state is saved beside the training, as it was when it was given
       CHECK(saved.succeeded);
       CHECK(count(saved.output, "has saved all.") == static_cast<std::size_t>(processes));
       check_saved(own.path() / "run", expected);
-      CHECK(Manager(own.path() / "run").steps().size() == steps);
+      CHECK(Manager(own.path() / "run").steps().size() == manager_steps);
       const JobEnd full =
           end_of_job(command(processes, communicator, own.path(),
                              "what each launched process sees of a full disk while it saves a cut state"));
@@ -187,7 +187,7 @@ TEST_CASE("killed: a training that saves a cut state leaves whole checkpoints, a
   for (int i = 0; i < kills; ++i) {
     const TemporaryFolder folder;
     const std::string settings = "LOCKSTEP_TEST_KILLED=" + std::to_string(i % 2) +
-                                 " LOCKSTEP_TEST_MOMENT=" + std::to_string(i * 5 % (steps - 2)) +
+                                 " LOCKSTEP_TEST_MOMENT=" + std::to_string(i * 5 % (manager_steps - 2)) +
                                  " LOCKSTEP_TEST_DELAY=" + std::to_string(i * 331 % 2000) + " ";
     const std::string job = command(2, i % 4 < 2 ? "shared_memory" : "mpi", folder.path(),
                                     "what each launched process saves of a cut state while it trains");

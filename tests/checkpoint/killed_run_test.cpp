@@ -22,7 +22,7 @@
 namespace lockstep::tests {
 namespace {
 
-constexpr int steps = 6;
+constexpr int killed_steps = 6;
 
 std::filesystem::path saved_after(const std::filesystem::path& folder, int step) {
   return folder / ("step_" + std::to_string(step));
@@ -35,7 +35,7 @@ void train_until_killed(const std::filesystem::path& folder, int last) {
   if (child == 0) {
     try {
       const TrainStep step = scanned_step(1);
-      trained_through(step, scanned_start(step), 0, steps, [&](int i, const TrainState& state) {
+      trained_through(step, scanned_start(step), 0, killed_steps, [&](int i, const TrainState& state) {
         if (i == last) raise(SIGKILL);
         checkpoint::save(saved_after(folder, i), to_tree(state), {});
       });
@@ -103,7 +103,7 @@ TEST_CASE("T85: a save that is killed leaves the checkpoints before it whole, an
 TEST_CASE("layers in a scan, killed and resumed on other devices, have the bits of an uninterrupted run") {
   const TrainStep whole = scanned_step(1);
   const TrainState start = scanned_start(whole);
-  const std::string expected = fingerprint(to_tree(trained_through(whole, start, 0, steps)));
+  const std::string expected = fingerprint(to_tree(trained_through(whole, start, 0, killed_steps)));
   for (const int last : {1, 4}) {
     CAPTURE(last);
     const TemporaryFolder folder;
@@ -112,7 +112,7 @@ TEST_CASE("layers in a scan, killed and resumed on other devices, have the bits 
     const Tree saved = checkpoint::restore(saved_after(folder.path(), last - 1), to_tree(start));
     for (const int devices : {1, 2, 4}) {
       const TrainStep step = scanned_step(devices);
-      const TrainState resumed = trained_through(step, from_tree<TrainState>(saved), last, steps);
+      const TrainState resumed = trained_through(step, from_tree<TrainState>(saved), last, killed_steps);
       CHECK(fingerprint(to_tree(resumed)) == expected);
     }
   }

@@ -39,7 +39,7 @@ Tree state_of(std::int64_t step) {
   return Tree::dict({{"step", Tree(array(step))}, {"w", Tree(full({100}, static_cast<double>(step), float32))}});
 }
 
-std::set<std::string> names_in(const std::filesystem::path& folder) {
+std::set<std::string> names_below(const std::filesystem::path& folder) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename());
   return names;
@@ -102,7 +102,7 @@ TEST_CASE("a checkpoint is replaced at once, and stands where that fails") {
     CHECK(manager.best() == 2);
     CHECK(manager.manifest(1).at("seed") == "8");
     CHECK(fingerprint(manager.restore(1, state_of(0))) == fingerprint(state_of(10)));
-    CHECK(names_in(folder.path()) == std::set<std::string>{"step-1", "step-2", "writer.lock"});
+    CHECK(names_below(folder.path()) == std::set<std::string>{"step-1", "step-2", "writer.lock"});
     manager.replace(2, cut(20));
     CHECK(fingerprint(manager.restore(2, state_of(0))) == fingerprint(state_of(20)));
     {
@@ -129,7 +129,7 @@ TEST_CASE("a checkpoint is replaced at once, and stands where that fails") {
       const FaultyDisk faulty(FaultyDisk::Call::write, 1, ENOSPC);
       fails();
     }
-    CHECK(names_in(folder.path()) == std::set<std::string>{"step-1", "step-2", "writer.lock"});
+    CHECK(names_below(folder.path()) == std::set<std::string>{"step-1", "step-2", "writer.lock"});
   }
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("the last, the best and every nth stay") {
     for (std::size_t i = 4; i < 6; ++i) manager.save(static_cast<std::int64_t>(i) + 1, state_of(1), {{"m", metric[i]}});
     manager.wait();
     CHECK(manager.steps() == c.left);
-    CHECK(names_in(folder.path()).size() == c.left.size() + 1);  // and the lock
+    CHECK(names_below(folder.path()).size() == c.left.size() + 1);  // and the lock
   }
 }
 
@@ -217,19 +217,19 @@ TEST_CASE("what killed saves have left goes with the first save, or when it is a
   {
     Manager manager(cleaned.path());
     manager.open();
-    CHECK(names_in(cleaned.path()).size() == remains.size() + 1);  // and the lock
+    CHECK(names_below(cleaned.path()).size() == remains.size() + 1);  // and the lock
     manager.clean();
-    CHECK(names_in(cleaned.path()) == std::set<std::string>{".notes.aB1cD2", "writer.lock"});
+    CHECK(names_below(cleaned.path()) == std::set<std::string>{".notes.aB1cD2", "writer.lock"});
   }
   const TemporaryFolder folder;
   leave(folder);
   folder.write("step-x", "");
   Manager manager(folder.path());
   CHECK(manager.steps().empty());
-  CHECK(names_in(folder.path()).contains(".step-3.aB1cD2"));
+  CHECK(names_below(folder.path()).contains(".step-3.aB1cD2"));
   manager.save(5, state_of(5));
   manager.wait();
-  CHECK(names_in(folder.path()) == std::set<std::string>{".notes.aB1cD2", "step-5", "step-x", "writer.lock"});
+  CHECK(names_below(folder.path()) == std::set<std::string>{".notes.aB1cD2", "step-5", "step-x", "writer.lock"});
   Manager second(folder.path());
   CHECK(second.steps() == Steps{5});
   expect_error<CheckpointError>([&] { second.save(6, state_of(6)); }, "writes this folder");
@@ -264,7 +264,7 @@ TEST_CASE("a disk that fails leaves the checkpoints before, and the error is thr
   manager.wait();
   const auto unharmed = [&] {
     CHECK(manager.steps() == Steps{1, 2});
-    CHECK(names_in(folder.path()) == std::set<std::string>{"step-1", "step-2", "writer.lock"});
+    CHECK(names_below(folder.path()) == std::set<std::string>{"step-1", "step-2", "writer.lock"});
     CHECK(restored_step(manager, Choice::latest) == 2);
   };
   {
@@ -347,5 +347,5 @@ TEST_CASE("a manager of two processes, of which one writes and both see errors")
   CAPTURE(output);
   CHECK(tests::count(output, "saved by 2.") == 1);
   CHECK(tests::count(output, "FAILURE") == 0);
-  CHECK(names_in(folder.path()) == std::set<std::string>{"step-3"});
+  CHECK(names_below(folder.path()) == std::set<std::string>{"step-3"});
 }

@@ -26,7 +26,7 @@ std::map<std::string, Array> written_by_python() {
           {"empty", zeros({0, 3})}};
 }
 
-void check_equal(const std::map<std::string, Array>& found) {
+void check_found(const std::map<std::string, Array>& found) {
   const std::map<std::string, Array> expected = written_by_python();
   REQUIRE(found.size() == expected.size());
   for (const auto& [name, values] : expected) {
@@ -41,12 +41,12 @@ void check_equal(const std::map<std::string, Array>& found) {
 
 TEST_CASE("T84: tensors of three dtypes, a scalar and an empty one come from Python and go back") {
   const std::filesystem::path folder = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "checkpoint";
-  check_equal(checkpoint::load_safetensors(folder / "samples" / "python.safetensors"));
+  check_found(checkpoint::load_safetensors(folder / "samples" / "python.safetensors"));
   const TemporaryFolder own;
   Named<Array> tensors;
   for (const auto& [name, values] : written_by_python()) tensors.emplace(name, values);
   checkpoint::save_safetensors(own.path() / "here", tensors);
-  check_equal(checkpoint::load_safetensors(own.path() / "here"));
+  check_found(checkpoint::load_safetensors(own.path() / "here"));
   if (output_of("python3 -c 'import ml_dtypes, safetensors.numpy; print(\"there\")' 2>&1") != "there\n") {
     MESSAGE("no safetensors, numpy and ml_dtypes for python3: what was written here was not read there");
     return;
@@ -55,7 +55,7 @@ TEST_CASE("T84: tensors of three dtypes, a scalar and an empty one come from Pyt
       output_of("python3 '" + (folder / "safetensors_again.py").string() + "' '" + (own.path() / "here").string() +
                 "' '" + (own.path() / "there").string() + "' 2>&1");
   CAPTURE(output);
-  check_equal(checkpoint::load_safetensors(own.path() / "there"));
+  check_found(checkpoint::load_safetensors(own.path() / "there"));
 }
 
 }  // namespace lockstep::tests

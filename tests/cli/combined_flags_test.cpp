@@ -19,7 +19,7 @@ namespace {
 
 const std::string small = " --data synthetic --set data.rows=128 --set data.test_rows=60 --model mlp --batch 32 ";
 
-Outcome train(const fs::path& run, const std::string& options) {
+Outcome train_small(const fs::path& run, const std::string& options) {
   return run_program("train" + small + "--run " + run.string() + " " + options);
 }
 
@@ -44,7 +44,7 @@ void check_says(const Outcome& outcome, int code, const std::string& text) {
   CHECK(lines_with(outcome, text) == 1);
 }
 
-void must_succeed(const Outcome& outcome) { check_says(outcome, 0, "fingerprint "); }
+void must_print_fingerprint(const Outcome& outcome) { check_says(outcome, 0, "fingerprint "); }
 
 }  // namespace
 
@@ -52,10 +52,10 @@ TEST_CASE(
     "what the command line says goes before a run's file: steps or epochs, and another optimizer with its options") {
   const TemporaryFolder folder;
   const fs::path a = folder.path() / "a", config = a / "config.toml";
-  must_succeed(
-      train(a, "--steps 2 --optimizer sgd --set optimizer.momentum=0.9 --schedule cosine --set schedule.alpha=0.1"));
+  must_print_fingerprint(train_small(
+      a, "--steps 2 --optimizer sgd --set optimizer.momentum=0.9 --schedule cosine --set schedule.alpha=0.1"));
   const auto from_file = [&](const char* name, const std::string& options) {
-    must_succeed(
+    must_print_fingerprint(
         run_program("train --config " + config.string() + " --run " + (folder.path() / name).string() + " " + options));
     return file_text(folder.path() / name / "config.toml");
   };
@@ -95,7 +95,7 @@ TEST_CASE("options without an effect are refused where the command line itself g
   check_says(refused(run, "--steps 1 --seeds 0-1 --profile " + (folder.path() / "p.json").string()), 2, "--profile");
   check_says(refused(run, "--steps 1 --seeds 0-1 --resume"), 2, "holds no runs to resume");
   CHECK_FALSE(fs::exists(run));
-  must_succeed(train(run, "--steps 1"));
+  must_print_fingerprint(train_small(run, "--steps 1"));
   check_says(run_program("summary --config " + (run / "config.toml").string()), 0, "an evaluation call: ");
 }
 
@@ -105,13 +105,13 @@ TEST_CASE("a folder of files is refused for data that has none, and in a file it
   const std::string nowhere = " --data-dir " + (folder.path() / "none").string();
   check_says(refused(run, "--steps 1" + nowhere), 2, "has no effect: --data synthetic has no files");
   CHECK_FALSE(fs::exists(run));
-  must_succeed(train(run, "--steps 1"));
+  must_print_fingerprint(train_small(run, "--steps 1"));
   for (const char* use : {"eval ", "predict ", "verify "}) {
     CAPTURE(use);
     check_says(run_in_child(use + run.string() + nowhere), 2, "has no effect: --data synthetic has no files");
   }
   std::ofstream(config) << "data = \"npz\"\ndata-dir = \"nowhere\"\n";
-  must_succeed(train(folder.path() / "other", "--steps 1 --config " + config.string()));
+  must_print_fingerprint(train_small(folder.path() / "other", "--steps 1 --config " + config.string()));
 }
 
 TEST_CASE("true and false in a file are those of what takes no value") {
@@ -127,7 +127,7 @@ TEST_CASE("true and false in a file are those of what takes no value") {
   check_says(refused(run, "--steps 1 --config " + config.string()), 2,
              "optimizer.name is false, which is no value of it");
   std::ofstream(config) << "tensorboard = false\ntrace-bits = true\n";
-  must_succeed(train(run, "--steps 1 --config " + config.string()));
+  must_print_fingerprint(train_small(run, "--steps 1 --config " + config.string()));
   CHECK_FALSE(fs::exists(run / "events"));
   CHECK(fs::exists(run / "bits.csv"));
 }
@@ -144,18 +144,18 @@ TEST_CASE("a seed whose folder is there is refused before the seeds before it ar
 TEST_CASE("a schedule's run is the same, however its steps were asked for") {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";
-  must_succeed(train(run, "--schedule cosine"));
+  must_print_fingerprint(train_small(run, "--schedule cosine"));
   for (const char* same : {"--epochs 1", "--steps 4"}) {
-    must_succeed(train(run, std::string("--schedule cosine --resume ") + same));
+    must_print_fingerprint(train_small(run, std::string("--schedule cosine --resume ") + same));
   }
-  check_says(train(run, "--schedule cosine --resume --steps 5"), 1,
+  check_says(train_small(run, "--schedule cosine --resume --steps 5"), 1,
              "'steps' was '4' when the run was saved and is '5' now");
 }
 
 TEST_CASE("a table of a run that is damaged is named, with its line or column") {
   const TemporaryFolder folder;
   const fs::path a = folder.path() / "a", b = folder.path() / "b";
-  must_succeed(train(a, "--steps 2 --log-every 1 --trace-bits"));
+  must_print_fingerprint(train_small(a, "--steps 2 --log-every 1 --trace-bits"));
   struct Case {
     const char *file, *bytes, *part;
   };
@@ -174,7 +174,7 @@ TEST_CASE("a table of a run that is damaged is named, with its line or column") 
 TEST_CASE("a config.toml that is not the run's is named, with the entry") {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";
-  must_succeed(train(run, "--steps 1 --optimizer sgd --set optimizer.momentum=0.5"));
+  must_print_fingerprint(train_small(run, "--steps 1 --optimizer sgd --set optimizer.momentum=0.5"));
   const std::string config = file_text(run / "config.toml");
   const auto uses_refuse = [&](const std::string& text, const std::string& part) {
     CAPTURE(text);
@@ -192,20 +192,20 @@ TEST_CASE("a config.toml that is not the run's is named, with the entry") {
 TEST_CASE("a run that has ended within an epoch and is made longer has the metrics of a run that was that long") {
   const TemporaryFolder folder;
   const fs::path whole = folder.path() / "whole", parts = folder.path() / "parts";
-  must_succeed(train(whole, "--steps 8 --log-every 2"));
-  must_succeed(train(parts, "--steps 3 --log-every 2"));
-  must_succeed(train(parts, "--steps 5 --log-every 2 --resume"));
-  must_succeed(train(parts, "--steps 5 --log-every 2 --resume"));
+  must_print_fingerprint(train_small(whole, "--steps 8 --log-every 2"));
+  must_print_fingerprint(train_small(parts, "--steps 3 --log-every 2"));
+  must_print_fingerprint(train_small(parts, "--steps 5 --log-every 2 --resume"));
+  must_print_fingerprint(train_small(parts, "--steps 5 --log-every 2 --resume"));
   CHECK(file_text(parts / "metrics.csv").find(",5\n") != std::string::npos);
-  must_succeed(train(parts, "--steps 8 --log-every 2 --resume"));
+  must_print_fingerprint(train_small(parts, "--steps 8 --log-every 2 --resume"));
   CHECK(file_text(parts / "metrics.csv") == file_text(whole / "metrics.csv"));
 }
 
 TEST_CASE("runs that have no step in common are not called equal") {
   const TemporaryFolder folder;
   const fs::path a = folder.path() / "a", b = folder.path() / "b";
-  must_succeed(train(a, "--steps 3 --log-every 3"));
-  must_succeed(train(b, "--steps 2 --log-every 2"));
+  must_print_fingerprint(train_small(a, "--steps 3 --log-every 3"));
+  must_print_fingerprint(train_small(b, "--steps 2 --log-every 2"));
   const Outcome outcome = run_program("compare " + a.string() + " " + b.string());
   check_says(outcome, 1, "nothing was compared: the runs have logged and saved no step in common");
   check_says(outcome, 1, "metrics: no step is in both runs");
@@ -214,14 +214,14 @@ TEST_CASE("runs that have no step in common are not called equal") {
 TEST_CASE("a run that is made longer has no result until it has come to its end again") {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";
-  must_succeed(train(run, "--steps 2 --log-every 1"));
+  must_print_fingerprint(train_small(run, "--steps 2 --log-every 1"));
   // A longer run, killed once it has made a step.
   const std::string longer = LOCKSTEP_PROGRAM " train" + small + "--run " + run.string() +
                              " --steps 1000000 --log-every 1 --checkpoint-every 1000000 --resume";
   run_shell("(" + longer + " >/dev/null & p=$!; for i in $(seq 600); do grep -q ',3$' " +
             (run / "metrics.csv").string() + " && break; sleep 0.1; done; kill -9 $p)");
   check_says(run_program("verify " + run.string()), 2, "the run has not come to its end; go on with --resume first");
-  must_succeed(train(run, "--steps 6 --log-every 1 --resume"));
+  must_print_fingerprint(train_small(run, "--steps 6 --log-every 1 --resume"));
   check_says(run_program("verify " + run.string()), 0, "verified: recorded ");
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("what is done with a run in several processes is said and written once
   }
   const TemporaryFolder folder;
   const std::string run = (folder.path() / "run").string();
-  must_succeed(train(run, "--steps 4 --log-every 1 --devices 1"));
+  must_print_fingerprint(train_small(run, "--steps 4 --log-every 1 --devices 1"));
   const auto two = [](const std::string& words) { return run_shell(mpirun(2) + LOCKSTEP_PROGRAM " " + words); };
   const Outcome alone = run_program("eval " + run), together = two("eval " + run);
   CHECK(alone.out.size() == 3);
@@ -254,7 +254,7 @@ TEST_CASE("what is done with a run in several processes is said and written once
   CHECK(lines_with(refused, "--check compares with 1 shard, which 2 processes cannot divide; check in one process") >
         0);
   CHECK_FALSE(fs::exists(checked));
-  must_succeed(train(checked, options));
+  must_print_fingerprint(train_small(checked, options));
   check_says(two("verify " + checked), 0, "verified: recorded ");
 }
 
@@ -262,10 +262,10 @@ TEST_CASE("what a resumed run writes no more is taken back to the step that it g
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run", whole = folder.path() / "whole";
   const std::string options = "--checkpoint-every 2 --log-every 1 --steps ";
-  must_succeed(train(whole, options + "4 --trace-bits --tensorboard"));
-  must_succeed(train(run, options + "4 --trace-bits --tensorboard"));
+  must_print_fingerprint(train_small(whole, options + "4 --trace-bits --tensorboard"));
+  must_print_fingerprint(train_small(run, options + "4 --trace-bits --tensorboard"));
   fs::remove_all(run / "checkpoints" / "step-4");  // as a kill behind step 4 leaves it
-  must_succeed(train(run, options + "4 --resume --learning-rate 0.5 --accept-change learning_rate"));
+  must_print_fingerprint(train_small(run, options + "4 --resume --learning-rate 0.5 --accept-change learning_rate"));
   const std::string bits = file_text(run / "bits.csv");
   CHECK(bits.find("\n2,") != std::string::npos);
   CHECK(bits.find("\n3,") == std::string::npos);
@@ -274,10 +274,10 @@ TEST_CASE("what a resumed run writes no more is taken back to the step that it g
   // What was accepted is why it is no run made again, until it goes on from before that.
   const std::string verify = "verify " + run.string(), why = "it was resumed from step 2 with --accept-change ";
   check_says(run_program(verify), 1, why + "learning_rate: 0.001 up to there, 0.5 since then; ");
-  must_succeed(train(run, options + "6 --resume --learning-rate 0.5"));
+  must_print_fingerprint(train_small(run, options + "6 --resume --learning-rate 0.5"));
   check_says(run_program(verify), 1, why + "learning_rate: ");
   for (const char* step : {"step-4", "step-6"}) fs::remove_all(run / "checkpoints" / step);
-  must_succeed(train(run, options + "4 --resume"));
+  must_print_fingerprint(train_small(run, options + "4 --resume"));
   CHECK_FALSE(fs::exists(run / "accepted_changes.json"));
   check_says(run_program(verify), 0, "verified: recorded ");
 }
@@ -304,7 +304,7 @@ TEST_CASE("what has no meaning among the options of schedules and optimizers is 
 TEST_CASE("runs of seeds are resumed where one of them is, and not in the folder of a single run") {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run", runs = folder.path() / "runs";
-  must_succeed(train(run, "--steps 1"));
+  must_print_fingerprint(train_small(run, "--steps 1"));
   check_says(refused(run, "--steps 1 --seeds 0-1 --resume"), 2, "it is a run's own folder");
   CHECK_FALSE(fs::exists(run / "seed-0"));
   fs::create_directory(runs);

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string what = "train --data synthetic --set data.rows=128 --set data.test_rows=32 --model mlp --batch 32 ";
+const std::string mlp_run =
+    "train --data synthetic --set data.rows=128 --set data.test_rows=32 --model mlp --batch 32 ";
 
 /// Every file and folder below one, with what stands in the files.
 std::map<std::string, std::string> contents_of(const fs::path& folder) {
@@ -34,7 +35,7 @@ std::map<std::string, std::string> contents_of(const fs::path& folder) {
 /// A run of 6 steps with a checkpoint behind each second one, stopped as a kill behind step 5 leaves it.
 void make_run(const fs::path& run) {
   const Outcome outcome =
-      run_program(what + "--steps 6 --checkpoint-every 2 --log-every 1 --trace-bits --run " + run.string());
+      run_program(mlp_run + "--steps 6 --checkpoint-every 2 --log-every 1 --trace-bits --run " + run.string());
   REQUIRE(outcome.code == 0);
   fs::copy_file(run / "config.toml", run.string() + ".toml", fs::copy_options::overwrite_existing);
   fs::remove_all(run / "checkpoints" / "step-6");
@@ -49,7 +50,7 @@ void flip_last_byte(const fs::path& file) {
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-void must_refuse(const fs::path& run, const std::string& command, const std::string& part) {
+void must_refuse_resume(const fs::path& run, const std::string& command, const std::string& part) {
   CAPTURE(command);
   const std::map<std::string, std::string> before = contents_of(run);
   const std::string program = LOCKSTEP_PROGRAM " ";
@@ -105,8 +106,8 @@ TEST_CASE("a resume that is refused leaves the run's folder byte for byte as it 
       {"--set data.rows=16", "16 rows"},
       {"--profile " + (run / "none" / "trace.json").string(), "there is no folder"},
   };
-  for (const Case& c : cases) must_refuse(run, resume(run, c.options), c.part);
-  must_refuse(run, resume(run, "--steps 3"), "stands at step 4");
+  for (const Case& c : cases) must_refuse_resume(run, resume(run, c.options), c.part);
+  must_refuse_resume(run, resume(run, "--steps 3"), "stands at step 4");
   // Each entry of the manifest, as it would be of another run.
   const fs::path manifest = run / "checkpoints" / "step-4" / "manifest.json";
   fs::remove(run / "checkpoints" / "step-4" / "SHA256SUMS");  // which knows the manifest's bytes
@@ -117,7 +118,7 @@ TEST_CASE("a resume that is refused leaves the run's folder byte for byte as it 
     auto changed = nlohmann::json::parse(written);
     changed["entries"][name] = "another";
     std::ofstream(manifest) << changed;
-    must_refuse(run, resume(run, ""), "'" + name + "' was 'another' when the run was saved");
+    must_refuse_resume(run, resume(run, ""), "'" + name + "' was 'another' when the run was saved");
   }
   std::ofstream(manifest) << written;
   // And it goes on all the same.
@@ -138,33 +139,34 @@ TEST_CASE("a resume from a damaged checkpoint, or into a folder that cannot be w
   const std::string accepted = "--learning-rate 0.5 --accept-change learning_rate";
   made_anew();
   flip_last_byte(run / "checkpoints" / "step-4" / "arrays.safetensors");
-  must_refuse(run, resume(run, accepted), "SHA-256");
+  must_refuse_resume(run, resume(run, accepted), "SHA-256");
   made_anew();
   fs::resize_file(run / "checkpoints" / "step-4" / "arrays.safetensors", 1000);
-  must_refuse(run, resume(run, accepted), "arrays.safetensors");
+  must_refuse_resume(run, resume(run, accepted), "arrays.safetensors");
   made_anew();
   std::ofstream(run / "checkpoints" / "step-4" / "manifest.json") << "{";
-  must_refuse(run, resume(run, accepted), "manifest.json");
+  must_refuse_resume(run, resume(run, accepted), "manifest.json");
   made_anew();
   fs::remove(run / "checkpoints" / "step-4" / "arrays.safetensors");
-  must_refuse(run, resume(run, accepted), "arrays.safetensors");
+  must_refuse_resume(run, resume(run, accepted), "arrays.safetensors");
   for (const char* file : {"metrics.csv", "speed.csv", "bits.csv", "config.toml", "manifest.json", "result.json",
                            "accepted_changes.json"}) {
     made_anew();
     fs::remove(run / file);
     fs::create_directory(run / file);
-    must_refuse(run, resume(run, accepted), std::string(file) + " cannot be written: it is a folder");
+    must_refuse_resume(run, resume(run, accepted), std::string(file) + " cannot be written: it is a folder");
   }
   made_anew();
   std::ofstream lock(run / "writer.lock");
-  must_refuse(run, "flock " + (run / "writer.lock").string() + " " + resume(run, accepted), "writes this folder");
+  must_refuse_resume(run, "flock " + (run / "writer.lock").string() + " " + resume(run, accepted),
+                     "writes this folder");
   if (run_shell("setpriv --reuid 65534 --clear-groups true").code != 0) return;
   // Another user may read it.
   made_anew();
   fs::permissions(folder.path(), fs::perms(0755));
-  must_refuse(run, "setpriv --reuid 65534 --clear-groups " + resume(run, accepted), "may not write");
+  must_refuse_resume(run, "setpriv --reuid 65534 --clear-groups " + resume(run, accepted), "may not write");
   fs::permissions(run, fs::perms(0777));
-  must_refuse(run, "setpriv --reuid 65534 --clear-groups " + resume(run, accepted), "may not write");
+  must_refuse_resume(run, "setpriv --reuid 65534 --clear-groups " + resume(run, accepted), "may not write");
 }
 
 TEST_CASE("a resume that one of two processes refuses changes nothing") {
@@ -173,7 +175,7 @@ TEST_CASE("a resume that one of two processes refuses changes nothing") {
   const fs::path run = folder.path() / "run";
   make_run(run);
   const std::string two = mpirun(2);
-  must_refuse(run, two + resume(run, "--set model.units=7 --accept-change model.units"), "'state/");
+  must_refuse_resume(run, two + resume(run, "--set model.units=7 --accept-change model.units"), "'state/");
   flip_last_byte(run / "checkpoints" / "step-4" / "arrays.safetensors");
-  must_refuse(run, two + resume(run, "--learning-rate 0.5 --accept-change learning_rate"), "SHA-256");
+  must_refuse_resume(run, two + resume(run, "--learning-rate 0.5 --accept-change learning_rate"), "SHA-256");
 }

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <lockstep/ops.h>
-#include <lockstep/weight_files.h>
+#include <lockstep/exchange/weight_files.h>
 
 #include "tests/cli/program.h"
 
@@ -22,7 +22,7 @@ namespace {
 const std::string drawn =
     "train --data synthetic --set data.rows=256 --set data.test_rows=64 --model mlp --batch 32 --run ";
 
-Outcome train(const fs::path& run, const std::string& options) {
+Outcome train_synthetic(const fs::path& run, const std::string& options) {
   return run_program(drawn + run.string() + " " + options);
 }
 
@@ -33,7 +33,7 @@ bool has(const Outcome& outcome, const std::string& text) {
   return in(outcome.out) || in(outcome.err);
 }
 
-void must_succeed(const Outcome& outcome) {
+void must_end_well(const Outcome& outcome) {
   const std::string error = outcome.err.empty() ? "" : outcome.err[0];
   CAPTURE(error);
   REQUIRE(outcome.code == 0);
@@ -45,18 +45,19 @@ TEST_CASE("a run is made again from its folder, and what differs between two is 
   const TemporaryFolder folder;
   const std::string a = (folder.path() / "a").string(), b = (folder.path() / "b").string(),
                     c = (folder.path() / "c").string();
-  must_succeed(train(a, "--steps 6 --log-every 1 --trace-bits --optimizer sgd --set optimizer.momentum=0.9"));
+  must_end_well(
+      train_synthetic(a, "--steps 6 --log-every 1 --trace-bits --optimizer sgd --set optimizer.momentum=0.9"));
   const Outcome verified = run_program("verify " + a);
-  must_succeed(verified);
+  must_end_well(verified);
   CHECK(has(verified, "verified: recorded "));
 
-  must_succeed(run_program("train --config " + a + "/config.toml --devices 2 --run " + b));
+  must_end_well(run_program("train --config " + a + "/config.toml --devices 2 --run " + b));
   const Outcome same = run_program("compare " + a + " " + b);
-  must_succeed(same);
+  must_end_well(same);
   CHECK(has(same, "metrics: equal at every step that both have"));
   CHECK(has(same, "bits: equal at each of 6 traced steps"));
 
-  must_succeed(run_program("train --config " + a + "/config.toml --set optimizer.momentum=0.8 --run " + c));
+  must_end_well(run_program("train --config " + a + "/config.toml --set optimizer.momentum=0.8 --run " + c));
   const Outcome other = run_program("compare " + a + " " + c);
   CHECK(other.code == 1);
   CHECK(has(other, "manifest: optimizer.momentum: 0.9 | 0.8"));
@@ -67,8 +68,8 @@ TEST_CASE("a run is made again from its folder, and what differs between two is 
 TEST_CASE("without traced bits checkpoints are compared") {
   const TemporaryFolder folder;
   const std::string a = (folder.path() / "a").string(), b = (folder.path() / "b").string();
-  must_succeed(train(a, "--steps 4 --checkpoint-every 2"));
-  must_succeed(train(b, "--steps 4 --checkpoint-every 2 --seed 1"));
+  must_end_well(train_synthetic(a, "--steps 4 --checkpoint-every 2"));
+  must_end_well(train_synthetic(b, "--steps 4 --checkpoint-every 2 --seed 1"));
   const Outcome other = run_program("compare " + a + " " + b);
   CHECK(other.code == 1);
   CHECK(has(other, "manifest: seed: 0 | 1"));
@@ -78,7 +79,7 @@ TEST_CASE("without traced bits checkpoints are compared") {
 TEST_CASE("a recorded run that was changed is not verified") {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";
-  must_succeed(train(run, "--steps 2 --trace-bits"));
+  must_end_well(train_synthetic(run, "--steps 2 --trace-bits"));
   auto result = nlohmann::json::parse(file_text(run / "result.json"));
   result["fingerprint"] = std::string(64, '0');
   std::ofstream(run / "result.json") << result;
@@ -107,16 +108,16 @@ TEST_CASE("a run that is committed is verified where it was made, and elsewhere 
 TEST_CASE("a run's model is evaluated and predicts") {
   const TemporaryFolder folder;
   const std::string run = (folder.path() / "run").string();
-  const Outcome trained = train(run, "--steps 16 --checkpoint-every 8");
-  must_succeed(trained);
+  const Outcome trained = train_synthetic(run, "--steps 16 --checkpoint-every 8");
+  must_end_well(trained);
   const Outcome evaluated = run_program("eval " + run);
-  must_succeed(evaluated);
+  must_end_well(evaluated);
   CHECK(has(evaluated, "step 16"));
   CHECK(has(evaluated, "accuracy 0."));
   CHECK(has(run_program("eval " + run + " --step 8"), "step 8"));
   CHECK(run_program("eval " + run + " --step 7").code != 0);
   CHECK(has(run_program("eval " + run + " --step -8"), "is no whole number from 1"));
-  must_succeed(run_program("predict " + run));
+  must_end_well(run_program("predict " + run));
   const std::vector<std::string> rows = lines_of(file_text(fs::path(run) / "predictions.csv"));
   CHECK(rows.size() == 65);
   CHECK(rows[0] == "row,class,label");
@@ -126,8 +127,8 @@ TEST_CASE("a run's model is evaluated and predicts") {
 TEST_CASE("runs of several seeds have folders of their own and one page, which needs nothing else") {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";
-  const Outcome outcome = train(run, "--steps 4 --log-every 1 --seeds 3-4");
-  must_succeed(outcome);
+  const Outcome outcome = train_synthetic(run, "--steps 4 --log-every 1 --seeds 3-4");
+  must_end_well(outcome);
   CHECK(outcome.out.back().starts_with("fingerprint "));
   const std::string page = file_text(run / "report.html");
   for (const char* part :
@@ -139,17 +140,17 @@ TEST_CASE("runs of several seeds have folders of their own and one page, which n
   CHECK(page.find("src=") == std::string::npos);
   CHECK(page.find("<script") == std::string::npos);
   CHECK(file_text(run / "seed-3" / "curves.svg").starts_with("<svg "));
-  must_succeed(run_program("report " + (run / "seed-3").string() + " --out " + (folder.path() / "one.html").string()));
+  must_end_well(run_program("report " + (run / "seed-3").string() + " --out " + (folder.path() / "one.html").string()));
   CHECK(file_text(folder.path() / "one.html").find("<th>random_stream_version</th>") != std::string::npos);
 }
 
 TEST_CASE("a model's summary and the time of its steps are printed") {
   const Outcome summary = run_program("summary --model cnn --data synthetic");
-  must_succeed(summary);
+  must_end_well(summary);
   CHECK(has(summary, "block_0/conv/kernel"));
   CHECK(has(summary, "trained: 421,738 parameters"));
   const Outcome bench = run_program("bench --model mlp --data synthetic --set data.rows=64 --steps 3");
-  must_succeed(bench);
+  must_end_well(bench);
   CHECK(has(bench, "mlp batch 64: first call "));
 }
 
@@ -160,7 +161,7 @@ TEST_CASE("arrays of NumPy and CIFAR's files are trained on") {
     run_shell("cd " + folder.path().string() +
               " && python3 -c 'import numpy as n; [n.savez(f, x=n.ones((8, 3), n.float32), y=n.arange(8) % 2) for f in "
               "(\"train\", \"test\")]'");
-    must_succeed(run_program("train --data npz --set data.classes=2" + at + (folder.path() / "npz").string()));
+    must_end_well(run_program("train --data npz --set data.classes=2" + at + (folder.path() / "npz").string()));
   }
   std::string record(3073, '\1');
   for (int i = 1; i <= 6; ++i) {
@@ -215,17 +216,17 @@ TEST_CASE("a configuration is TOML, whose numbers and tables mean what they mean
   }
   std::ofstream(config) << "batch = 0x1_0 # sixteen\nsteps = 2\noptimizer = {name = 'sgd', momentum = 5e-1}\n"
                            "model = 'mlp'\ndata.classes = 3\n\"data\".name = \"\"\"npz\"\"\"\n";
-  must_succeed(
+  must_end_well(
       run_program("train --config " + config.string() + " --data-dir '" + files.string() + "' --run " + run.string()));
   const std::string kept = file_text(run / "config.toml");
   CHECK(kept.find("batch = 16\n") != std::string::npos);
   CHECK(kept.find("/5 # x\"\n") != std::string::npos);
   CHECK(kept.find("[data]\nclasses = 3\nname = \"npz\"\n") != std::string::npos);
   CHECK(kept.find("[optimizer]\nmomentum = 0.5\nname = \"sgd\"\n") != std::string::npos);
-  must_succeed(run_program("verify " + run.string()));
+  must_end_well(run_program("verify " + run.string()));
   // Its seed is one of a run alone.
-  must_succeed(run_program("train --config " + (run / "config.toml").string() + " --seeds 1-1 --run " +
-                           (folder.path() / "seeds").string()));
+  must_end_well(run_program("train --config " + (run / "config.toml").string() + " --seeds 1-1 --run " +
+                            (folder.path() / "seeds").string()));
   std::ofstream(config) << "[optimizer]\nname = ''\n";
   const Outcome empty = run_program("train --steps 1 --config " + config.string() + " --run x");
   CHECK(empty.code == 2);
@@ -291,13 +292,14 @@ TEST_CASE("a run goes on, is evaluated and verified from another folder, and wit
   write("other", {4, 6});
   const std::string program = LOCKSTEP_PROGRAM, here = "cd " + folder.path().string() + " && " + program + " ";
   const std::string run = (folder.path() / "run").string();
-  must_succeed(run_shell(here + "train --data npz --set data.classes=3 --model mlp --steps 1 --batch 2 --data-dir data "
-                                "--run run"));
+  must_end_well(run_shell(here +
+                          "train --data npz --set data.classes=3 --model mlp --steps 1 --batch 2 --data-dir data "
+                          "--run run"));
   const std::string config = file_text(folder.path() / "run" / "config.toml");
   CHECK(config.find("data-dir = \"" + (folder.path() / "data").string() + "\"") != std::string::npos);
-  must_succeed(run_program("eval " + run));
-  must_succeed(run_program("verify " + run));
-  must_succeed(run_program("train --resume --steps 2 --run " + run + " --config " + run + "/config.toml"));
+  must_end_well(run_program("eval " + run));
+  must_end_well(run_program("verify " + run));
+  must_end_well(run_program("train --resume --steps 2 --run " + run + " --config " + run + "/config.toml"));
   const std::string other = " --data-dir " + (folder.path() / "other").string();
   for (const char* use : {"eval ", "predict ", "verify "}) {
     CAPTURE(use);
@@ -315,8 +317,8 @@ TEST_CASE("a training of one step has each schedule, and phases that are longer 
   for (const char* schedule : {"constant", "cosine", "exponential", "linear", "one_cycle", "polynomial",
                                "warmup_cosine", "warmup_stable_decay"}) {
     CAPTURE(schedule);
-    must_succeed(run_program(train + "1 --schedule " + schedule + " --run " +
-                             (folder.path() / std::to_string(++count)).string()));
+    must_end_well(run_program(train + "1 --schedule " + schedule + " --run " +
+                              (folder.path() / std::to_string(++count)).string()));
   }
   const Outcome outcome = run_program(train + "4 --schedule warmup_stable_decay --set schedule.warmup_steps=4 --run " +
                                       (folder.path() / "long").string());

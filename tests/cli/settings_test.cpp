@@ -12,7 +12,7 @@ using namespace lockstep::tests;
 namespace {
 
 /// The last line of a few steps with `variable` set.
-std::string fingerprint(const std::string& variable, const std::string& options) {
+std::string fingerprint_with(const std::string& variable, const std::string& options) {
   static const SmallData data;
   const TemporaryFolder folder;
   const Outcome outcome = run_shell("env " + variable + " " LOCKSTEP_PROGRAM " train --batch 16 --shards 4 --steps 3" +
@@ -30,7 +30,7 @@ TEST_CASE("fused and not, training has the same bits") {
   for (const std::string model : {"cnn", "resnet20", "vit", "lstm"}) {
     CAPTURE(model);
     const std::string options = "--devices 2 --model " + model;
-    CHECK(fingerprint("LOCKSTEP_FUSE=1", options) == fingerprint("LOCKSTEP_FUSE=0", options));
+    CHECK(fingerprint_with("LOCKSTEP_FUSE=1", options) == fingerprint_with("LOCKSTEP_FUSE=0", options));
   }
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("under every cap of the instructions, training has the same bits on 1 
     for (const std::string model : {"cnn", "lstm"}) {
       CAPTURE(model);
       const auto on = [&](const char* devices) {
-        return fingerprint("LOCKSTEP_MAX_ISA=" + isa, "--model " + model + " --devices " + devices);
+        return fingerprint_with("LOCKSTEP_MAX_ISA=" + isa, "--model " + model + " --devices " + devices);
       };
       CHECK(on("1") == on("4"));
     }

@@ -27,7 +27,9 @@ std::string train_arguments(const fs::path& run, const std::string& options) {
   return "train --model cnn --batch 64 --shards 8" + small_data().option() + " --run " + run.string() + " " + options;
 }
 
-Outcome train(const fs::path& run, const std::string& options) { return run_program(train_arguments(run, options)); }
+Outcome train_cnn(const fs::path& run, const std::string& options) {
+  return run_program(train_arguments(run, options));
+}
 
 bool is_fingerprint(const std::string& line) {
   const std::string start = "fingerprint ";
@@ -46,7 +48,7 @@ std::string fingerprint_of(const Outcome& outcome) {
   return outcome.out.back();
 }
 
-bool has_line(const Outcome& outcome, const std::string& line) {
+bool prints_line(const Outcome& outcome, const std::string& line) {
   return std::find(outcome.out.begin(), outcome.out.end(), line) != outcome.out.end();
 }
 
@@ -61,8 +63,8 @@ TEST_CASE("a profiled run writes a trace, prints tables by op and layer, and has
   const TemporaryFolder folder;
   const fs::path trace = folder.path() / "trace.json";
   const std::string options = "--steps 4 --devices 2 --seed 4";
-  const Outcome profiled = train(folder.path() / "profiled", options + " --profile " + trace.string());
-  CHECK(fingerprint_of(profiled) == fingerprint_of(train(folder.path() / "plain", options)));
+  const Outcome profiled = train_cnn(folder.path() / "profiled", options + " --profile " + trace.string());
+  CHECK(fingerprint_of(profiled) == fingerprint_of(train_cnn(folder.path() / "plain", options)));
   CHECK(has_start(profiled, "profile: 3 calls on 2 devices: "));
   CHECK(has_start(profiled, "conv "));
   CHECK(has_start(profiled, "barrier "));
@@ -73,9 +75,10 @@ TEST_CASE("a profiled run writes a trace, prints tables by op and layer, and has
     return e.at("name").get<std::string>().starts_with("conv") && e.at("tid") == 1;
   };
   CHECK(std::ranges::any_of(events, is_convolution));
-  const Outcome once = train(folder.path() / "once", "--steps 1 --profile " + trace.string());
+  const Outcome once = train_cnn(folder.path() / "once", "--steps 1 --profile " + trace.string());
   CHECK(has_start(once, "profile: no call was recorded"));
-  const Outcome refused = train(folder.path() / "refused", "--steps 2 --profile " + (folder.path() / "no/t").string());
+  const Outcome refused =
+      train_cnn(folder.path() / "refused", "--steps 2 --profile " + (folder.path() / "no/t").string());
   CHECK(refused.code == 2);
   CHECK(refused.err[0].find("name another file in --profile") != std::string::npos);
 }
@@ -83,14 +86,14 @@ TEST_CASE("a profiled run writes a trace, prints tables by op and layer, and has
 TEST_CASE("a run prints its placement, progress, table and fingerprint, and leaves metrics, manifest, checkpoints") {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";
-  const Outcome outcome = train(run, "--steps 13 --devices 2 --log-every 5 --checkpoint-every 6 --seed 4 --check");
+  const Outcome outcome = train_cnn(run, "--steps 13 --devices 2 --log-every 5 --checkpoint-every 6 --seed 4 --check");
   const std::string fingerprint = fingerprint_of(outcome);
   CHECK(outcome.err.empty());
-  CHECK(has_line(outcome, "model cnn data fashion-mnist seed 4 batch 64 shards 8 steps 13"));
-  CHECK(has_line(outcome, "device cpu:0 runs shards 0-3"));
-  CHECK(has_line(outcome, "device cpu:1 runs shards 4-7"));
-  CHECK(has_line(outcome, "check: loss, gradients and state are those of one shard with 8, too"));
-  CHECK(has_line(outcome, "check: no gradient was found that becomes NaN where the loss is finite"));
+  CHECK(prints_line(outcome, "model cnn data fashion-mnist seed 4 batch 64 shards 8 steps 13"));
+  CHECK(prints_line(outcome, "device cpu:0 runs shards 0-3"));
+  CHECK(prints_line(outcome, "device cpu:1 runs shards 4-7"));
+  CHECK(prints_line(outcome, "check: loss, gradients and state are those of one shard with 8, too"));
+  CHECK(prints_line(outcome, "check: no gradient was found that becomes NaN where the loss is finite"));
   CHECK(has_start(outcome, "epoch 1 step 5/13 loss "));
   CHECK(has_start(outcome, "epoch 1 validation loss "));
   CHECK(has_start(outcome, "epoch 2 validation loss "));
@@ -157,20 +160,21 @@ TEST_CASE("one fingerprint for 1, 2, 4 and 8 devices and for a second run; anoth
     CAPTURE(devices);
     const fs::path run = folder.path() / ("run" + devices);
     fs::remove_all(run);
-    const std::string found = fingerprint_of(train(run, "--steps 6 --devices " + devices));
+    const std::string found = fingerprint_of(train_cnn(run, "--steps 6 --devices " + devices));
     if (expected.empty()) expected = found;
     CHECK(found == expected);
   }
-  CHECK(fingerprint_of(train(folder.path() / "seed", "--steps 6 --devices 2 --seed 1")) != expected);
+  CHECK(fingerprint_of(train_cnn(folder.path() / "seed", "--steps 6 --devices 2 --seed 1")) != expected);
   const std::string four = " train --model cnn --batch 64 --shards 4 --steps 6 --devices 2" + small_data().option();
   CHECK(fingerprint_of(run_program(four + " --run " + (folder.path() / "four").string())) != expected);
 }
 
 TEST_CASE("a run in bfloat16 has one fingerprint on 1 and 2 devices, another than in float32") {
   const TemporaryFolder folder;
-  const std::string narrow = fingerprint_of(train(folder.path() / "one", "--steps 3 --devices 1 --precision bfloat16"));
-  CHECK(fingerprint_of(train(folder.path() / "two", "--steps 3 --devices 2 --precision bfloat16")) == narrow);
-  CHECK(fingerprint_of(train(folder.path() / "wide", "--steps 3 --devices 2")) != narrow);
+  const std::string narrow =
+      fingerprint_of(train_cnn(folder.path() / "one", "--steps 3 --devices 1 --precision bfloat16"));
+  CHECK(fingerprint_of(train_cnn(folder.path() / "two", "--steps 3 --devices 2 --precision bfloat16")) == narrow);
+  CHECK(fingerprint_of(train_cnn(folder.path() / "wide", "--steps 3 --devices 2")) != narrow);
 }
 
 TEST_CASE("a model of 16 bits by the command line: recorded, one fingerprint on any devices, resumed and verified") {
@@ -178,11 +182,11 @@ TEST_CASE("a model of 16 bits by the command line: recorded, one fingerprint on 
     CAPTURE(precision);
     const TemporaryFolder folder;
     const std::string option = " --precision " + precision;
-    const std::string one = fingerprint_of(train(folder.path() / "one", "--steps 4 --devices 1" + option));
-    CHECK(fingerprint_of(train(folder.path() / "wide", "--steps 4 --devices 1")) != one);
+    const std::string one = fingerprint_of(train_cnn(folder.path() / "one", "--steps 4 --devices 1" + option));
+    CHECK(fingerprint_of(train_cnn(folder.path() / "wide", "--steps 4 --devices 1")) != one);
     const fs::path run = folder.path() / "two";
-    static_cast<void>(fingerprint_of(train(run, "--steps 2 --devices 2" + option)));
-    CHECK(fingerprint_of(train(run, "--steps 4 --devices 2 --resume" + option)) == one);
+    static_cast<void>(fingerprint_of(train_cnn(run, "--steps 2 --devices 2" + option)));
+    CHECK(fingerprint_of(train_cnn(run, "--steps 4 --devices 2 --resume" + option)) == one);
     CHECK(nlohmann::json::parse(std::ifstream(run / "manifest.json")).at("precision") == precision);
     CHECK(run_program("eval " + run.string()).code == 0);
     CHECK(run_program("verify " + run.string()).code == 0);
@@ -196,7 +200,7 @@ TEST_CASE("two processes of one device equal one process of two") {
     return;
   }
   const TemporaryFolder folder;
-  const std::string one = fingerprint_of(train(folder.path() / "one", "--steps 6 --devices 2"));
+  const std::string one = fingerprint_of(train_cnn(folder.path() / "one", "--steps 6 --devices 2"));
   const Outcome two =
       run_shell(mpirun(2) + LOCKSTEP_PROGRAM " " + train_arguments(folder.path() / "two", "--steps 6 --devices 1"));
   CHECK(fingerprint_of(two) == one);
@@ -205,9 +209,9 @@ TEST_CASE("two processes of one device equal one process of two") {
 
 TEST_CASE("ten steps, resumed on other devices to twenty, equal twenty; other arguments are refused by name") {
   const TemporaryFolder folder;
-  const std::string whole = fingerprint_of(train(folder.path() / "whole", "--steps 20 --devices 2"));
+  const std::string whole = fingerprint_of(train_cnn(folder.path() / "whole", "--steps 20 --devices 2"));
   const fs::path run = folder.path() / "run";
-  const std::string half = fingerprint_of(train(run, "--steps 10 --devices 1"));
+  const std::string half = fingerprint_of(train_cnn(run, "--steps 10 --devices 1"));
   CHECK(half != whole);
 
   struct Case {
@@ -230,9 +234,9 @@ TEST_CASE("ten steps, resumed on other devices to twenty, equal twenty; other ar
     CHECK(contains(outcome.err[0], c.entry));
   }
 
-  CHECK(fingerprint_of(train(run, "--steps 20 --devices 4 --resume")) == whole);
-  CHECK(fingerprint_of(train(run, "--steps 20 --devices 1 --resume")) == whole);  // nothing is left to do
-  const Outcome beyond = train(run, "--steps 19 --resume");
+  CHECK(fingerprint_of(train_cnn(run, "--steps 20 --devices 4 --resume")) == whole);
+  CHECK(fingerprint_of(train_cnn(run, "--steps 20 --devices 1 --resume")) == whole);  // nothing is left to do
+  const Outcome beyond = train_cnn(run, "--steps 19 --resume");
   CHECK(beyond.code == 2);
   CHECK(beyond.err.at(0).find("stands at step 20, and the run would end with step 19; give --steps 20 or more") !=
         std::string::npos);
@@ -243,7 +247,7 @@ TEST_CASE("a run that is killed, before its first checkpoint and later, goes on 
   const TemporaryFolder folder;
   const fs::path whole = folder.path() / "whole", run = folder.path() / "run";
   const std::string options = "--steps 40 --log-every 1 --checkpoint-every 3 --keep-last 2 --trace-bits --devices ";
-  const std::string expected = fingerprint_of(train(whole, options + "2"));
+  const std::string expected = fingerprint_of(train_cnn(whole, options + "2"));
   const auto killed_when = [&](const std::string& there, const std::string& more) {
     run_shell("sh -c 'trap \"\" TERM; " LOCKSTEP_PROGRAM " " + train_arguments(run, options + more) +
               " >/dev/null & while [ ! -e " + there + " ] && kill -0 $!; do :; done; kill -9 $!; wait $!'");
@@ -252,7 +256,7 @@ TEST_CASE("a run that is killed, before its first checkpoint and later, goes on 
   CHECK_FALSE(fs::exists(run / "checkpoints" / "step-3"));
   killed_when((run / "checkpoints" / "step-9").string(), "4 --resume");
   killed_when((run / "checkpoints" / "step-24").string(), "1 --resume");
-  CHECK(fingerprint_of(train(run, options + "2 --resume")) == expected);
+  CHECK(fingerprint_of(train_cnn(run, options + "2 --resume")) == expected);
   CHECK(file_text(run / "metrics.csv") == file_text(whole / "metrics.csv"));
   for (const char* table : {"metrics.csv", "speed.csv"}) CHECK(lines_of(file_text(run / table)).size() == 41);
   CHECK(file_text(run / "bits.csv") == file_text(whole / "bits.csv"));  // each step once
@@ -262,14 +266,14 @@ TEST_CASE("a run that is killed, before its first checkpoint and later, goes on 
 TEST_CASE("what bits depend on may be another one where that is accepted, and events are written for TensorBoard") {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";
-  fingerprint_of(train(run, "--steps 2 --tensorboard"));
-  const Outcome refused = train(run, "--steps 4 --learning-rate 0.01 --resume");
+  fingerprint_of(train_cnn(run, "--steps 2 --tensorboard"));
+  const Outcome refused = train_cnn(run, "--steps 4 --learning-rate 0.01 --resume");
   CHECK(refused.code == 1);
   REQUIRE(refused.err.size() == 1);
   CHECK(contains(refused.err[0], "'learning_rate' was '0.001'"));
   CHECK(contains(refused.err[0], "--accept-change 'learning_rate' goes on all the same"));
-  fingerprint_of(train(run, "--steps 4 --learning-rate 0.01 --resume --accept-change learning_rate --tensorboard"));
-  fingerprint_of(train(run, "--steps 5 --learning-rate 0.01 --resume"));
+  fingerprint_of(train_cnn(run, "--steps 4 --learning-rate 0.01 --resume --accept-change learning_rate --tensorboard"));
+  fingerprint_of(train_cnn(run, "--steps 5 --learning-rate 0.01 --resume"));
   // The last one has no points: it says from where on those before it are none of the run's.
   CHECK(std::distance(fs::directory_iterator(run / "events"), {}) == 3);
   const SmallData other;
@@ -287,10 +291,10 @@ TEST_CASE("what bits depend on may be another one where that is accepted, and ev
 TEST_CASE("metrics that cannot be written end the run in one line") {
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";
-  fingerprint_of(train(run, "--steps 1"));
+  fingerprint_of(train_cnn(run, "--steps 1"));
   fs::remove(run / "metrics.csv");
   fs::create_directory(run / "metrics.csv");
-  const Outcome outcome = train(run, "--steps 2 --resume");
+  const Outcome outcome = train_cnn(run, "--steps 2 --resume");
   CHECK(outcome.code == 1);
   REQUIRE(outcome.err.size() == 1);
   CHECK(contains(outcome.err[0], "metrics.csv cannot be written"));

@@ -17,7 +17,7 @@ using lockstep::tests::TemporaryFolder;
 
 namespace {
 
-bool has_line(const std::vector<std::string>& lines, const std::string& start, const std::string& part) {
+bool line_starts(const std::vector<std::string>& lines, const std::string& start, const std::string& part) {
   return std::any_of(lines.begin(), lines.end(),
                      [&](const std::string& line) { return line.starts_with(start) && contains(line, part); });
 }
@@ -109,15 +109,15 @@ TEST_CASE("info names versions, processor, devices, backends, communicators and 
   const Outcome outcome = run_program("info");
   CHECK(outcome.code == 0);
   CHECK(outcome.err.empty());
-  CHECK(has_line(outcome.out, "lockstep ", "0."));
-  CHECK(has_line(outcome.out, "backend aten ", "2."));
-  CHECK(has_line(outcome.out, "processor ", ""));
-  CHECK(has_line(outcome.out, "cache_l2 ", ""));
-  CHECK(has_line(outcome.out, "random_stream_version ", "1"));
-  CHECK(has_line(outcome.out, "devices ", "cpu:0-"));
-  CHECK(has_line(outcome.out, "communicators ", "single_process"));
-  CHECK_FALSE(has_line(outcome.out, "communicators ", "single process"));
-  CHECK(has_line(
+  CHECK(line_starts(outcome.out, "lockstep ", "0."));
+  CHECK(line_starts(outcome.out, "backend aten ", "2."));
+  CHECK(line_starts(outcome.out, "processor ", ""));
+  CHECK(line_starts(outcome.out, "cache_l2 ", ""));
+  CHECK(line_starts(outcome.out, "random_stream_version ", "1"));
+  CHECK(line_starts(outcome.out, "devices ", "cpu:0-"));
+  CHECK(line_starts(outcome.out, "communicators ", "single_process"));
+  CHECK_FALSE(line_starts(outcome.out, "communicators ", "single process"));
+  CHECK(line_starts(
       outcome.out, "models ",
       "resnet101, resnet101_v2, resnet152, resnet152_v2, resnet18, resnet20, resnet50, resnet50_v2, unet, vae, "
       "vgg16, vgg19, vit, xception"));

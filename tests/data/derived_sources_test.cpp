@@ -6,6 +6,7 @@
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/text.h>
 
 #include "tests/support/expect_error.h"
 
@@ -17,7 +18,7 @@ using data::RowKey;
 namespace {
 
 /// Rows first, first + 1, ... of one number "n", with a draw beside it.
-data::SourcePtr counting(std::int64_t rows, std::int32_t first = 0) {
+data::SourcePtr rows_from(std::int64_t rows, std::int32_t first = 0) {
   return data::generated(rows, [first](std::int64_t i, const RowKey& key) {
     return data::Row{{"n", data::host_table(std::vector<std::int32_t>{first + static_cast<std::int32_t>(i)}, Shape{})},
                      {"draw", data::host_table(std::vector<double>{key.uniform()}, Shape{})}};
@@ -27,7 +28,7 @@ data::SourcePtr counting(std::int64_t rows, std::int32_t first = 0) {
 std::int32_t number(const data::SourcePtr& source, std::int64_t i) {
   return data::elements<std::int32_t>(source->row(i, RowKey(1, 0, i)).at("n"))[0];
 }
-std::vector<std::int32_t> numbers(const data::SourcePtr& source) {
+std::vector<std::int32_t> numbers_of(const data::SourcePtr& source) {
   std::vector<std::int32_t> all;
   for (std::int64_t i = 0; i < source->rows(); ++i) all.push_back(number(source, i));
   return all;
@@ -41,29 +42,29 @@ using Numbers = std::vector<std::int32_t>;
 }  // namespace
 
 TEST_CASE("rows are sliced, repeated and interleaved") {
-  CHECK(numbers(data::slice_rows(counting(7), 1, 7, 2)) == Numbers{1, 3, 5});
-  CHECK(numbers(data::slice_rows(counting(7), 2, 4)) == Numbers{2, 3});
-  const data::SourcePtr twice = data::repeat_rows(counting(3), 2);
-  CHECK(numbers(twice) == Numbers{0, 1, 2, 0, 1, 2});
+  CHECK(numbers_of(data::slice_rows(rows_from(7), 1, 7, 2)) == Numbers{1, 3, 5});
+  CHECK(numbers_of(data::slice_rows(rows_from(7), 2, 4)) == Numbers{2, 3});
+  const data::SourcePtr twice = data::repeat_rows(rows_from(3), 2);
+  CHECK(numbers_of(twice) == Numbers{0, 1, 2, 0, 1, 2});
   CHECK(draw(twice, 0) != draw(twice, 3));
-  CHECK(numbers(data::interleave_rows({counting(3), counting(1, 10), counting(2, 20)})) ==
+  CHECK(numbers_of(data::interleave_rows({rows_from(3), rows_from(1, 10), rows_from(2, 20)})) ==
         Numbers{0, 10, 20, 1, 21, 2});
   tests::expect_error<DataError>([&] { twice->row(6, RowKey(0, 0, 0)); }, "[repeat_rows] row 6 of a source of 6 rows");
-  tests::expect_error<ValueError>([] { data::slice_rows(counting(3), 2, 5); },
+  tests::expect_error<ValueError>([] { data::slice_rows(rows_from(3), 2, 5); },
                                   "rows 2 to 5 by 1 of 3; give 0 <= first < last <= rows");
-  tests::expect_error<ValueError>([] { data::repeat_rows(counting(3), 0); }, "3 rows 0 times; give at least 1");
+  tests::expect_error<ValueError>([] { data::repeat_rows(rows_from(3), 0); }, "3 rows 0 times; give at least 1");
   tests::expect_error<DataError>([] { data::interleave_rows({}); }, "no source is given");
 }
 
 TEST_CASE("kept rows are read once, with one draw for good") {
   int reads = 0;
-  const data::SourcePtr kept = data::keep_rows(data::map_rows(counting(2), [&](data::Row row, const RowKey&) {
+  const data::SourcePtr kept = data::keep_rows(data::map_rows(rows_from(2), [&](data::Row row, const RowKey&) {
     ++reads;
     return row;
   }));
   const double first = draw(kept, 1);
   CHECK(draw(kept, 1, 5) == first);
-  CHECK(numbers(kept) == Numbers{0, 1});
+  CHECK(numbers_of(kept) == Numbers{0, 1});
   CHECK(reads == 2);
 }
 
@@ -74,19 +75,19 @@ TEST_CASE("a row becomes several, or none") {
     return row;
   };
   const data::SourcePtr several = data::flat_map_rows(
-      counting(4), [](std::int64_t i) { return i % 3; }, make);
-  CHECK(numbers(several) == Numbers{1, 2, 102});
+      rows_from(4), [](std::int64_t i) { return i % 3; }, make);
+  CHECK(numbers_of(several) == Numbers{1, 2, 102});
   CHECK(draw(several, 1) != draw(several, 2));
   tests::expect_error<ValueError>(
       [&] {
         data::flat_map_rows(
-            counting(2), [](std::int64_t) { return -1; }, make);
+            rows_from(2), [](std::int64_t) { return -1; }, make);
       },
       "row 0 makes -1 rows; give 0 or more");
   tests::expect_error<DataError>(
       [&] {
         data::flat_map_rows(
-            counting(2), [](std::int64_t) { return 0; }, make);
+            rows_from(2), [](std::int64_t) { return 0; }, make);
       },
       "none of 2 rows makes a row; make at least one");
 }
@@ -100,7 +101,7 @@ TEST_CASE("batches become rows, and batches of another size") {
     });
   };
   const data::SourcePtr rows = data::unbatch_rows(batches(2), 4);
-  CHECK(numbers(rows) == Numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(numbers_of(rows) == Numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
   CHECK(rows->row(9, RowKey(0, 0, 9)).at("n").type == ArrayType{int32, {}, {}});
   data::SourceLoader loader(rows, {.batch = 5, .shuffle = false});
   CHECK(loader.next().at("n").array().to_vector<std::int32_t>() == Numbers{0, 1, 2, 3, 4});
@@ -108,7 +109,7 @@ TEST_CASE("batches become rows, and batches of another size") {
   tests::expect_error<DataError>([&] { data::unbatch_rows(batches(4), 3); }, "the last batch has 4 rows; expected 3");
   tests::expect_error<DataError>([&] { data::unbatch_rows(batches(2), 5)->row(4, RowKey(0, 0, 4)); },
                                  "a batch has 4 rows; expected 5");
-  tests::expect_error<DataError>([&] { data::unbatch_rows(counting(2), 1); },
+  tests::expect_error<DataError>([&] { data::unbatch_rows(rows_from(2), 1); },
                                  "'draw' is f64[]; expected at least one row");
 }
 

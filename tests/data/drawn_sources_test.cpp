@@ -23,9 +23,9 @@ using data::SourcePtr;
 
 namespace {
 
-class Draws {
+class DrawnSources {
  public:
-  explicit Draws(unsigned seed) : draw_(seed) {}
+  explicit DrawnSources(unsigned seed) : draw_(seed) {}
   std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(draw_() % static_cast<unsigned>(n)); }
 
   /// Rows of a number "n" and a "draw", through so many changes.
@@ -80,14 +80,14 @@ class Draws {
   int sources_ = 0;
 };
 
-using Read = std::pair<std::int32_t, double>;
+using NumberAndDraw = std::pair<std::int32_t, double>;
 
 /// The real rows of a batch; with drop_last all are.
-std::vector<Read> rows_of(const Tree& batch, bool drops) {
+std::vector<NumberAndDraw> read_rows(const Tree& batch, bool drops) {
   const auto n = batch.at("n").array().to_vector<std::int32_t>();
   const auto draw = batch.at("draw").array().to_vector<double>();
   const auto weight = batch.at("weight").array().to_vector<float>();
-  std::vector<Read> rows;
+  std::vector<NumberAndDraw> rows;
   bool is_padding = false;
   for (std::size_t i = 0; i < n.size(); ++i) {
     CHECK((weight[i] == 0 || (weight[i] == 1 && !is_padding)));
@@ -98,7 +98,7 @@ std::vector<Read> rows_of(const Tree& batch, bool drops) {
   return rows;
 }
 
-std::vector<std::int32_t> sorted_numbers(const std::vector<Read>& rows) {
+std::vector<std::int32_t> sorted_numbers(const std::vector<NumberAndDraw>& rows) {
   std::vector<std::int32_t> numbers;
   for (const auto& [n, draw] : rows) numbers.push_back(n);
   std::ranges::sort(numbers);
@@ -108,7 +108,7 @@ std::vector<std::int32_t> sorted_numbers(const std::vector<Read>& rows) {
 }  // namespace
 
 TEST_CASE("drawn sources: each row once an epoch, in an order that no resume, thread or other batch changes") {
-  Draws draw(17);
+  DrawnSources draw(17);
   for (int i = 0; i < 120; ++i) {
     CAPTURE(i);
     const SourcePtr source = draw.source(1 + static_cast<int>(draw.below(3)));
@@ -121,25 +121,25 @@ TEST_CASE("drawn sources: each row once an epoch, in an order that no resume, th
     std::ranges::sort(all);
     // All rows in batches that divide nothing.
     SourceLoader whole(source, {.batch = 7, .seed = 1, .shuffle = shuffles, .drop_last = false}, {.threads = 0});
-    std::vector<Read> expected;
+    std::vector<NumberAndDraw> expected;
     for (int epoch = 0; epoch < 2; ++epoch) {
-      std::vector<Read> once;
+      std::vector<NumberAndDraw> once;
       while (whole.position().epoch == epoch) {
-        const std::vector<Read> more = rows_of(whole.next(), false);
+        const std::vector<NumberAndDraw> more = read_rows(whole.next(), false);
         once.insert(once.end(), more.begin(), more.end());
       }
       CHECK(sorted_numbers(once) == all);
       expected.insert(expected.end(), once.begin(), once.end());
     }
     // The same through loaders of other batches and threads, each going on where the one before stood.
-    std::vector<Read> found;
+    std::vector<NumberAndDraw> found;
     Position at;
     while (at.epoch < 2) {
       const LoaderOptions options{.batch = 1 + draw.below(16), .seed = 1, .shuffle = shuffles, .drop_last = false};
       SourceLoader loader(source, options, {.threads = static_cast<int>(draw.below(3))});
       loader.seek(at);
       for (std::int64_t batch = 1 + draw.below(4); batch > 0 && loader.position().epoch < 2; --batch) {
-        const std::vector<Read> more = rows_of(loader.next(), false);
+        const std::vector<NumberAndDraw> more = read_rows(loader.next(), false);
         found.insert(found.end(), more.begin(), more.end());
       }
       at = loader.position();
@@ -149,7 +149,7 @@ TEST_CASE("drawn sources: each row once an epoch, in an order that no resume, th
 }
 
 TEST_CASE("drop_last drops what is left of an epoch of another loader's batches, and never repeats a row") {
-  Draws draw(23);
+  DrawnSources draw(23);
   for (int i = 0; i < 60; ++i) {
     CAPTURE(i);
     const std::int64_t rows = 20 + draw.below(30), batch = 2 + draw.below(14), at = draw.below(rows);

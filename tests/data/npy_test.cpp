@@ -7,6 +7,7 @@
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 
+#include "tests/data/samples.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/temporary_folder.h"
@@ -15,11 +16,10 @@ using namespace lockstep;
 using data::HostTable;
 using tests::little_endian;
 using tests::npy;
+using tests::samples;
 using tests::TemporaryFolder;
 
 namespace {
-
-const std::filesystem::path samples = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "data" / "samples";
 
 std::string dict(const std::string& descr, const std::string& shape) {
   return "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }\n";

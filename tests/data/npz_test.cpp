@@ -6,15 +6,15 @@
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 
+#include "tests/data/samples.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace lockstep;
+using tests::samples;
 using tests::TemporaryFolder;
 
 namespace {
-
-const std::filesystem::path samples = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "data" / "samples";
 
 /// `bytes` with a number of `size` bytes written at `at`.
 std::string with(std::string bytes, std::size_t at, std::uint64_t value, std::size_t size) {

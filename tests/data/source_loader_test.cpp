@@ -34,7 +34,7 @@ using data::SourcePtr;
 namespace {
 
 /// x: the row's number; noise: what its key draws. Later rows may be ready sooner.
-SourcePtr counting(std::int64_t rows) {
+SourcePtr noisy_rows(std::int64_t rows) {
   return data::generated(rows, [](std::int64_t i, const RowKey& key) {
     if (i % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
     return Row{{"x", data::host_table(std::vector<float>{static_cast<float>(i)}, Shape{})},
@@ -42,15 +42,15 @@ SourcePtr counting(std::int64_t rows) {
   });
 }
 
-struct Read {
+struct Batches {
   std::vector<std::vector<float>> x;
   std::vector<std::vector<double>> noise;
   std::vector<Position> positions;
-  bool operator==(const Read&) const = default;
+  bool operator==(const Batches&) const = default;
 };
 
-Read read(SourceLoader& loader, int batches) {
-  Read result;
+Batches read(SourceLoader& loader, int batches) {
+  Batches result;
   for (int i = 0; i < batches; ++i) {
     result.positions.push_back(loader.position());
     const Tree batch = loader.next();
@@ -71,15 +71,15 @@ TEST_CASE("batches are those of a Loader, however many threads make them") {
   set->x = data::host_table(numbers, Shape{50});
   set->y = data::host_table(labels, Shape{50});
   data::Loader plain(set, options);
-  SourceLoader inline_loader(counting(50), options, {.threads = 0});
-  const Read expected = read(inline_loader, 20);
+  SourceLoader inline_loader(noisy_rows(50), options, {.threads = 0});
+  const Batches expected = read(inline_loader, 20);
   for (int i = 0; i < 20; ++i) {
     CHECK(plain.position() == expected.positions[static_cast<std::size_t>(i)]);
     CHECK(plain.next().x.to_vector<float>() == expected.x[static_cast<std::size_t>(i)]);
   }
   for (const int threads : {1, 2, 5}) {
     for (const int ahead : {1, 4}) {
-      SourceLoader loader(counting(50), options, {.threads = threads, .ahead = ahead});
+      SourceLoader loader(noisy_rows(50), options, {.threads = threads, .ahead = ahead});
       CHECK(loader.batches_per_epoch() == 6);
       CHECK(read(loader, 20) == expected);
     }
@@ -115,10 +115,10 @@ TEST_CASE("the widest call since it was asked last is told, of this thread alone
 
 TEST_CASE("batches that a loader makes as it finds fit are the same: ahead, and by devices that take all cores") {
   const LoaderOptions options{.batch = 24, .seed = 3, .drop_last = false};
-  SourceLoader plain(counting(200), options, {.threads = 0});
-  const Read expected = read(plain, 40);
-  SourceLoader loader(counting(200), options), moved_on(counting(200), options);
-  Read found = read(loader, 7);
+  SourceLoader plain(noisy_rows(200), options, {.threads = 0});
+  const Batches expected = read(plain, 40);
+  SourceLoader loader(noisy_rows(200), options), moved_on(noisy_rows(200), options);
+  Batches found = read(loader, 7);
   static_cast<void>(read(moved_on, 3));
   // From here on no core is left: what threads have begun is given out first.
   const std::int64_t count = std::bit_ceil(std::thread::hardware_concurrency());
@@ -127,7 +127,7 @@ TEST_CASE("batches that a loader makes as it finds fit are the same: ahead, and 
       pmap([](const Array& x) { return x * 2.0; }, {.mesh = mesh, .in = {sharded("batch")}, .out = {sharded("batch")}});
   const auto use_all = [&] { static_cast<void>(step(ones({count}))); };
   use_all();
-  const Read rest = read(loader, 33);
+  const Batches rest = read(loader, 33);
   found.x.insert(found.x.end(), rest.x.begin(), rest.x.end());
   found.noise.insert(found.noise.end(), rest.noise.begin(), rest.noise.end());
   found.positions.insert(found.positions.end(), rest.positions.begin(), rest.positions.end());
@@ -135,7 +135,7 @@ TEST_CASE("batches that a loader makes as it finds fit are the same: ahead, and 
   use_all();
   moved_on.seek(expected.positions[20]);
   CHECK(moved_on.next().at("x").array().to_vector<float>() == expected.x[20]);
-  SourceLoader anew(counting(200), options), in_turn(counting(200), options);
+  SourceLoader anew(noisy_rows(200), options), in_turn(noisy_rows(200), options);
   use_all();
   CHECK(read(anew, 40) == expected);
   for (int i = 0; i < 40; ++i) {  // all cores, one device, and back
@@ -143,7 +143,7 @@ TEST_CASE("batches that a loader makes as it finds fit are the same: ahead, and 
     if (i % 7 == 3) static_cast<void>(jit([](const Array& x) { return x * 3.0; })(ones({3})));
     CHECK(in_turn.next().at("x").array().to_vector<float>() == expected.x[static_cast<std::size_t>(i)]);
   }
-  SourceLoader before_fork(counting(200), options);
+  SourceLoader before_fork(noisy_rows(200), options);
   use_all();
   static_cast<void>(before_fork.next());
   CHECK(tests::forked([&] { return before_fork.next().at("x").array().to_vector<float>() == expected.x[1] ? 1 : 0; }) ==
@@ -152,7 +152,7 @@ TEST_CASE("batches that a loader makes as it finds fit are the same: ahead, and 
 
 TEST_CASE("batches have the rows of a permutation, of any number of rows") {
   for (const std::int64_t rows : {1, 2, 3, 31, 33, 64, 65, 100, 257, 1000}) {
-    SourceLoader loader(counting(rows), {.batch = rows, .seed = 9}, {.threads = 0});
+    SourceLoader loader(noisy_rows(rows), {.batch = rows, .seed = 9}, {.threads = 0});
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
       const std::vector<float> x = loader.next().at("x").array().to_vector<float>();
       const data::Permutation order(9, epoch, rows);
@@ -178,11 +178,11 @@ TEST_CASE("batches keep what they hold while others are made, behind the loader'
   for (const int threads : {0, 2}) {
     std::vector<Tree> batches;
     {
-      SourceLoader loader(counting(64), {.batch = 8, .seed = 5}, {.threads = threads});
+      SourceLoader loader(noisy_rows(64), {.batch = 8, .seed = 5}, {.threads = threads});
       for (int i = 0; i < 8; ++i) batches.push_back(loader.next());
       for (int i = 0; i < 8; ++i) std::thread([dropped = loader.next()] {}).join();
     }
-    SourceLoader again(counting(64), {.batch = 8, .seed = 5}, {.threads = 0});
+    SourceLoader again(noisy_rows(64), {.batch = 8, .seed = 5}, {.threads = 0});
     for (const Tree& batch : batches) CHECK(fingerprint(batch) == fingerprint(again.next()));
   }
 }
@@ -210,23 +210,23 @@ TEST_CASE("rows of every dtype become batches") {
 }
 
 TEST_CASE("a loader goes on from a position, with other threads, and with batches of another size") {
-  SourceLoader whole(counting(64), {.batch = 8, .seed = 5}, {.threads = 2});
-  const Read expected = read(whole, 16);
+  SourceLoader whole(noisy_rows(64), {.batch = 8, .seed = 5}, {.threads = 2});
+  const Batches expected = read(whole, 16);
   for (const std::size_t start : {std::size_t{0}, std::size_t{3}, std::size_t{8}, std::size_t{11}}) {
-    SourceLoader resumed(counting(64), {.batch = 8, .seed = 5}, {.threads = 3, .ahead = 3});
+    SourceLoader resumed(noisy_rows(64), {.batch = 8, .seed = 5}, {.threads = 3, .ahead = 3});
     static_cast<void>(resumed.next());
     resumed.seek(expected.positions[start]);
-    const Read rest = read(resumed, static_cast<int>(16 - start));
+    const Batches rest = read(resumed, static_cast<int>(16 - start));
     CHECK(std::vector(expected.x.begin() + static_cast<std::ptrdiff_t>(start), expected.x.end()) == rest.x);
     CHECK(std::vector(expected.noise.begin() + static_cast<std::ptrdiff_t>(start), expected.noise.end()) == rest.noise);
   }
   // Half of an epoch in batches of 8, the rest in batches of 16: each row once.
-  SourceLoader first(counting(64), {.batch = 8, .seed = 5});
+  SourceLoader first(noisy_rows(64), {.batch = 8, .seed = 5});
   std::multiset<float> seen;
   for (int i = 0; i < 4; ++i) {
     for (const float x : first.next().at("x").array().to_vector<float>()) seen.insert(x);
   }
-  SourceLoader second(counting(64), {.batch = 16, .seed = 5});
+  SourceLoader second(noisy_rows(64), {.batch = 16, .seed = 5});
   second.seek(first.position());
   while (second.position().epoch == 0) {
     for (const float x : second.next().at("x").array().to_vector<float>()) seen.insert(x);
@@ -237,26 +237,26 @@ TEST_CASE("a loader goes on from a position, with other threads, and with batche
 }
 
 TEST_CASE("the last batch is padded by its last row, with weight 0") {
-  SourceLoader loader(counting(7), {.batch = 4, .shuffle = false, .drop_last = false});
+  SourceLoader loader(noisy_rows(7), {.batch = 4, .shuffle = false, .drop_last = false});
   static_cast<void>(loader.next());
   const Tree last = loader.next();
   CHECK(last.at("x").array().to_vector<float>() == std::vector<float>{4, 5, 6, 6});
   CHECK(last.at("weight").array().to_vector<float>() == std::vector<float>{1, 1, 1, 0});
   CHECK(loader.position() == Position{1, 0});
   // Weights of the rows' own are kept for real rows.
-  const SourcePtr weighted = data::map_rows(counting(3), [](Row row, const RowKey&) {
+  const SourcePtr weighted = data::map_rows(noisy_rows(3), [](Row row, const RowKey&) {
     row["weight"] = data::host_table(std::vector<float>{0.5F}, Shape{});
     return row;
   });
   SourceLoader own(weighted, {.batch = 4, .shuffle = false, .drop_last = false});
   CHECK(own.next().at("weight").array().to_vector<float>() == std::vector<float>{0.5F, 0.5F, 0.5F, 0});
-  SourceLoader without(counting(8), {.batch = 4}, {}, "");
+  SourceLoader without(noisy_rows(8), {.batch = 4}, {}, "");
   CHECK_FALSE(without.next().contains("weight"));
 }
 
 TEST_CASE("what a row's function throws is thrown by next, and the rows can be asked for again") {
   const auto fails = std::make_shared<std::atomic<bool>>(true);
-  const SourcePtr source = data::map_rows(counting(12), [fails](Row row, const RowKey&) {
+  const SourcePtr source = data::map_rows(noisy_rows(12), [fails](Row row, const RowKey&) {
     if (*fails && data::elements<float>(row.at("x"))[0] == 5) throw ValueError("row five");
     return row;
   });
@@ -274,7 +274,7 @@ TEST_CASE("what a row's function throws is thrown by next, and the rows can be a
 
 TEST_CASE("rows of other forms, and loaders that cannot work, are refused") {
   const auto rows_like = [](auto change) {
-    return data::map_rows(counting(4), [change](Row row, const RowKey&) {
+    return data::map_rows(noisy_rows(4), [change](Row row, const RowKey&) {
       if (data::elements<float>(row.at("x"))[0] == 2) change(row);
       return row;
     });
@@ -299,14 +299,14 @@ TEST_CASE("rows of other forms, and loaders that cannot work, are refused") {
                        std::string weight = "w") {
     static_cast<void>(SourceLoader(std::move(source), options, prefetch, std::move(weight)));
   };
-  tests::expect_error<ValueError>([&] { make(counting(4), {.batch = 0}); }, "the batch is 0");
+  tests::expect_error<ValueError>([&] { make(noisy_rows(4), {.batch = 0}); }, "the batch is 0");
   tests::expect_error<DataError>([&] { make(nullptr, {.batch = 1}); }, "the source is null");
-  tests::expect_error<DataError>([&] { make(counting(4), {.batch = 5}); }, "a batch of 5 from 4 rows");
-  tests::expect_error<ValueError>([&] { make(counting(4), {.batch = 2}, {.threads = -1}); }, "threads is -1");
-  tests::expect_error<ValueError>([&] { make(counting(4), {.batch = 2}, {.ahead = 0}); }, "ahead 0");
-  tests::expect_error<DataError>([&] { make(counting(5), {.batch = 2, .drop_last = false}, {}, ""); },
+  tests::expect_error<DataError>([&] { make(noisy_rows(4), {.batch = 5}); }, "a batch of 5 from 4 rows");
+  tests::expect_error<ValueError>([&] { make(noisy_rows(4), {.batch = 2}, {.threads = -1}); }, "threads is -1");
+  tests::expect_error<ValueError>([&] { make(noisy_rows(4), {.batch = 2}, {.ahead = 0}); }, "ahead 0");
+  tests::expect_error<DataError>([&] { make(noisy_rows(5), {.batch = 2, .drop_last = false}, {}, ""); },
                                  "has 1 of 2, and there is no name for weights");
-  SourceLoader loader(counting(4), {.batch = 2});
+  SourceLoader loader(noisy_rows(4), {.batch = 2});
   const SourceLoader moved = std::move(loader);
   CHECK(moved.batches_per_epoch() == 2);
   tests::expect_error<ValueError>([&] { static_cast<void>(loader.next()); }, "it holds nothing");
@@ -341,13 +341,13 @@ TEST_CASE("batches may differ in form, each of rows that are alike, also where d
 
 TEST_CASE("a loader that is never read, or dropped while threads work, ends") {
   for (int i = 0; i < 20; ++i) {
-    SourceLoader loader(counting(64), {.batch = 8}, {.threads = 3, .ahead = 5});
+    SourceLoader loader(noisy_rows(64), {.batch = 8}, {.threads = 3, .ahead = 5});
     if (i % 2 == 0) static_cast<void>(loader.next());
   }
 }
 
 TEST_CASE("in a child of fork, where the threads are not, batches are made when they are asked for") {
-  SourceLoader loader(counting(64), {.batch = 8, .seed = 1}, {.threads = 2});
+  SourceLoader loader(noisy_rows(64), {.batch = 8, .seed = 1}, {.threads = 2});
   static_cast<void>(loader.next());
   const Position position = loader.position();
   const int first = tests::forked([&] {

@@ -11,6 +11,7 @@
 #include <lockstep/data.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/text.h>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
 
 #include "engine/data/files/zip_archive.h"

@@ -6,7 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
+#include <lockstep/scientific.h>
 
 #include "engine/exchange/zip_writer.h"
 #include "tests/fuzz/mutations.h"

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
 
 #include "tests/support/expect_error.h"

@@ -6,17 +6,18 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
 
+#include "tests/exchange/golden.h"
 #include "tests/support/temporary_folder.h"
 
 // Weights that PyTorch saved (tests/golden/exchange/torch_models.py) give its logits here, and go back as they came.
 
 using namespace lockstep;
+using tests::golden;
 
 namespace {
-
-const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "exchange";
 
 double largest_difference(const Array& a, const Array& b) {
   const Array wide = b.astype(float64);

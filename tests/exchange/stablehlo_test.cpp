@@ -6,8 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
 
+#include "tests/exchange/golden.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
@@ -16,10 +18,10 @@
 
 using namespace lockstep;
 using tests::expect_error;
+using tests::golden;
 
 namespace {
 
-const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "exchange";
 const std::vector<std::string> names = {
     "mlp",      "conv_grad", "attention", "scan",    "newton",  "sorting",       "scattering", "reductions", "slices",
     "branches", "norm_grad", "pool_grad", "spectra", "factors", "own_functions", "narrow",     "widened"};

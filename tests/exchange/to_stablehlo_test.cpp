@@ -6,8 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
 
+#include "tests/exchange/golden.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 
@@ -16,10 +18,9 @@
 
 using namespace lockstep;
 using tests::expect_error;
+using tests::golden;
 
 namespace {
-
-const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "exchange";
 
 void check_round_trip(const Function& function, const std::vector<Array>& arguments) {
   const std::string text = exchange::to_stablehlo(function);

@@ -8,19 +8,20 @@
 
 #include <doctest/doctest.h>
 
+#include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
 
 #include "engine/exchange/zip_writer.h"
+#include "tests/exchange/golden.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace lockstep;
 using tests::expect_error;
+using tests::golden;
 
 namespace {
-
-const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "exchange";
 
 /// An archive of that pickle, and of a storage "0" of four floats.
 std::filesystem::path pickled(const tests::TemporaryFolder& folder, const std::string& pickle,

@@ -19,7 +19,6 @@ namespace lockstep::tests {
 namespace {
 
 const std::uint64_t models = number_from("LOCKSTEP_DRAWN_MODELS", 100);
-const std::uint64_t first_seed = number_from("LOCKSTEP_FUZZ_SEED", 0);
 
 Tree in_dtype(const Tree& tree, DType dtype) {
   return map([&](const Array& x) { return is_float(x.dtype()) ? convert(x, dtype) : x; }, tree);

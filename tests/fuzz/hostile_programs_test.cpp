@@ -76,7 +76,7 @@ std::string reworded(std::string text, std::uint64_t seed) {
   return text;
 }
 
-std::int64_t bytes_of(const std::vector<ArrayType>& types) {
+std::int64_t nbytes_of(const std::vector<ArrayType>& types) {
   std::int64_t bytes = 0;
   for (const ArrayType& type : types) bytes += type.nbytes() < (1 << 20) ? type.nbytes() : 1 << 20;
   return bytes;
@@ -110,7 +110,7 @@ void check_reworded(const Function& good, std::uint64_t cases) {
     CAPTURE(hostile);
     try {
       const Function function = parse_function(hostile);
-      if (bytes_of(function.input_types()) + bytes_of(function.output_types()) > (1 << 16)) continue;
+      if (nbytes_of(function.input_types()) + nbytes_of(function.output_types()) > (1 << 16)) continue;
       check_run(function);
       ++ran;
     } catch (const Error&) {

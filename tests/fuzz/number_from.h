@@ -12,4 +12,7 @@ inline std::uint64_t number_from(const char* variable, std::uint64_t otherwise) 
   return text == nullptr ? otherwise : std::stoull(text);
 }
 
+/// The seed of the first case.
+inline const std::uint64_t first_seed = number_from("LOCKSTEP_FUZZ_SEED", 0);
+
 }  // namespace lockstep::tests

@@ -20,7 +20,6 @@ namespace lockstep::tests {
 namespace {
 
 const std::uint64_t programs = number_from("LOCKSTEP_FUZZ_PROGRAMS", 1200);
-const std::uint64_t first_seed = number_from("LOCKSTEP_FUZZ_SEED", 0);
 
 std::shared_ptr<const backend::Backend> backend() { return ir::backend_chain(backend::built_backends()); }
 

@@ -4,19 +4,22 @@
 #include <span>
 #include <string>
 
+#include <lockstep/audio.h>
 #include <lockstep/data_files.h>
 #include <lockstep/error.h>
-#include <lockstep/vocabularies.h>
+#include <lockstep/exchange.h>
+#include <lockstep/text.h>
+#include <lockstep/vision.h>
 
 #include "engine/data/files/npy.h"
 #include "engine/data/files/npz.h"
-#include "engine/data/vocabularies/vocabulary_form.h"
+#include "engine/text/vocabulary_form.h"
 #include "tests/fuzz/memory_file.h"
 
 namespace lockstep::tests {
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) {
+std::span<const std::byte> bytes_in(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
@@ -67,17 +70,17 @@ void read_words(std::string_view bytes) {
 const std::vector<Reader>& data_readers() {
   static const std::vector<Reader> readers = {
       {"idx", [](std::string_view bytes) { data::read_idx(file_in_memory(bytes)); }},
-      {"npy", [](std::string_view bytes) { data::parse_npy(bytes_of(bytes), "fuzzed", "read_npy"); }},
-      {"npz", [](std::string_view bytes) { data::parse_npz(bytes_of(bytes), "fuzzed"); }},
+      {"npy", [](std::string_view bytes) { data::parse_npy(bytes_in(bytes), "fuzzed", "read_npy"); }},
+      {"npz", [](std::string_view bytes) { data::parse_npz(bytes_in(bytes), "fuzzed"); }},
       {"csv", read_csv},
-      {"png", [](std::string_view bytes) { data::decode_image(bytes_of(bytes), "fuzzed"); }},
-      {"jpeg", [](std::string_view bytes) { data::decode_image(bytes_of(bytes), "fuzzed"); }},
+      {"png", [](std::string_view bytes) { data::decode_image(bytes_in(bytes), "fuzzed"); }},
+      {"jpeg", [](std::string_view bytes) { data::decode_image(bytes_in(bytes), "fuzzed"); }},
       {"bpe", read_bpe},
       {"token_list", read_token_list},
       {"text", read_words},
-      {"wav", [](std::string_view bytes) { data::parse_wav(bytes_of(bytes), "fuzzed"); }},
+      {"wav", [](std::string_view bytes) { data::parse_wav(bytes_in(bytes), "fuzzed"); }},
       {"tfrecord", read_records},
-      {"tf_example", [](std::string_view bytes) { data::parse_example(bytes_of(bytes), "fuzzed"); }},
+      {"tf_example", [](std::string_view bytes) { data::parse_example(bytes_in(bytes), "fuzzed"); }},
   };
   return readers;
 }

@@ -13,7 +13,7 @@
 namespace lockstep::tests::golden {
 namespace {
 
-bool near(double x, double y, double bound) {
+bool numbers_near(double x, double y, double bound) {
   if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
   if (std::isinf(x) || std::isinf(y)) return x == y;
   return std::abs(x - y) <= bound * (1 + std::abs(y));
@@ -133,10 +133,10 @@ std::int64_t first_difference_within(const ir::ReferenceArray& a, const ir::Refe
   for (std::size_t i = 0; i < static_cast<std::size_t>(a.type.size()); ++i) {
     bool equal = false;
     if (is_float(a.type.dtype)) {
-      equal = near(a.floats()[i], b.floats()[i], bound);
+      equal = numbers_near(a.floats()[i], b.floats()[i], bound);
     } else if (is_complex(a.type.dtype)) {
-      equal = near(a.complexes()[i].real(), b.complexes()[i].real(), bound) &&
-              near(a.complexes()[i].imag(), b.complexes()[i].imag(), bound);
+      equal = numbers_near(a.complexes()[i].real(), b.complexes()[i].real(), bound) &&
+              numbers_near(a.complexes()[i].imag(), b.complexes()[i].imag(), bound);
     } else {
       equal = a.integers()[i] == b.integers()[i];
     }

@@ -17,7 +17,7 @@ using namespace lockstep;
 
 namespace {
 
-constexpr int steps = 10;
+constexpr int torch_steps = 10;
 constexpr std::int64_t rows_per_step = 64;
 
 std::uint64_t splitmix64(std::uint64_t x) {
@@ -46,19 +46,19 @@ Tree formula_weights(const Tree& like, DType dtype) {
       like);
 }
 
-Model<Array, Array> model_of(const std::string& name) {
+Model<Array, Array> torch_model(const std::string& name) {
   if (name == "mlp") return models::find("mlp");
   return Model([](Scope& scope, const Array& x) { return models::cnn(scope, x, {.dropout = 0}); });
 }
 
-struct Run {
+struct TrainingRun {
   std::vector<double> losses;
   Tree weights;
 };
 
-Run train(const std::string& model_name, const std::string& optimizer, DType dtype,
-          const DataParallelOptions& options) {
-  const auto model = model_of(model_name);
+TrainingRun run_training(const std::string& model_name, const std::string& optimizer, DType dtype,
+                         const DataParallelOptions& options) {
+  const auto model = torch_model(model_name);
   const auto loss = [&](const Tree& w, const Tree& state, const Batch& b) {
     auto [logits, next] = model.stateless_call(w, state, b.x, true, {.rows = b.weight});
     return WithAux{softmax_cross_entropy(logits, b.y, b.weight), next, {}};
@@ -70,8 +70,8 @@ Run train(const std::string& model_name, const std::string& optimizer, DType dty
   data::Loader loader(set, {.batch = rows_per_step, .shuffle = false});
   auto [trainable, non_trainable] = model.init(random::key(0), zeros({1, 28, 28, 1}, dtype));
   TrainState state = step.init(formula_weights(trainable, dtype), non_trainable);
-  Run run;
-  for (int i = 0; i < steps; ++i) {
+  TrainingRun run;
+  for (int i = 0; i < torch_steps; ++i) {
     Batch batch = loader.next();
     batch.x = convert(batch.x, dtype);
     auto [next, logs] = step(std::move(state), batch);
@@ -84,7 +84,7 @@ Run train(const std::string& model_name, const std::string& optimizer, DType dty
 
 /// How far a weight is from the one of which torch_training.py has kept a summary, relative to its norm: by the sums with
 /// rows of signs, as that says, and by the elements.
-double distance(const Array& weight, const nlohmann::json& kept) {
+double summary_distance(const Array& weight, const nlohmann::json& kept) {
   const std::vector<double> x = convert(weight, float64).to_vector<double>();
   const std::vector<double> elements = kept["elements"], sums = kept["sums"];
   const std::size_t stride = std::max<std::size_t>(x.size() / 8, 1);
@@ -100,7 +100,7 @@ double distance(const Array& weight, const nlohmann::json& kept) {
   return std::sqrt(std::max(of_elements, of_sums)) / kept["norm"].get<double>();
 }
 
-nlohmann::json stored(const std::string& name) {
+nlohmann::json stored_torch(const std::string& name) {
   std::ifstream file(std::string(LOCKSTEP_TESTS_DIR) + "/golden/torch_" + name + ".json");
   return nlohmann::json::parse(file);
 }
@@ -108,21 +108,22 @@ nlohmann::json stored(const std::string& name) {
 void check_run(const std::string& model, const std::string& optimizer, DType dtype, const DataParallelOptions& options,
                double tolerance) {
   const std::string name = model + "_" + optimizer;
-  const auto losses = stored("losses")[name + "_" + std::string(lockstep::name(dtype))].get<std::vector<double>>();
-  const Run run = train(model, optimizer, dtype, options);
+  const auto losses =
+      stored_torch("losses")[name + "_" + std::string(lockstep::name(dtype))].get<std::vector<double>>();
+  const TrainingRun run = run_training(model, optimizer, dtype, options);
   REQUIRE(losses.size() == run.losses.size());
   for (std::size_t i = 0; i < losses.size(); ++i) {
     CAPTURE(i);
     CHECK(std::abs(run.losses[i] - losses[i]) <= tolerance * std::abs(losses[i]));
   }
-  const nlohmann::json expected = stored("weights")[name];
+  const nlohmann::json expected = stored_torch("weights")[name];
   const std::vector<std::string> paths = run.weights.paths();
   const std::vector<Array> leaves = run.weights.leaves();
   REQUIRE(paths.size() == expected.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
     CAPTURE(paths[i]);
     REQUIRE(expected.contains(paths[i]));
-    CHECK(distance(leaves[i], expected[paths[i]]) <= tolerance);
+    CHECK(summary_distance(leaves[i], expected[paths[i]]) <= tolerance);
   }
 }
 

@@ -14,17 +14,19 @@
 // print (JAX 0.10.2): the same drawn weights, which are those of seed 0, and the same drawn batches.
 
 using namespace lockstep;
-using namespace lockstep::benches;
+using benches::draw_batches;
+using benches::find_workload;
+using benches::Workload;
 
 namespace {
 
-struct Case {
+struct WorkloadCase {
   const char* workload;
   double tolerance;  ///< Relative. Later steps of a resnet multiply rounding errors, so fewer are compared.
   std::vector<double> losses;
 };
 
-const std::vector<Case> cases = {
+const std::vector<WorkloadCase> workload_cases = {
     {"tiny", 1e-6, {2.3705191450961243, 2.3581570488104964, 2.6225689396944896, 2.372058123411623, 2.45506524345849}},
     {"mlp", 1e-5, {3.636499402635086, 2.8236876683636325, 3.0000273668497073, 3.2184219997303636, 3.0079179959939264}},
     {"cnn", 1e-5, {4.277284654049518, 64.96376645971672, 4.6775471431071125, 2.359999223828842, 2.31269187163727}},
@@ -35,7 +37,7 @@ const std::vector<Case> cases = {
     {"gpt", 1e-6, {6.791269592679561, 6.789624398322282, 6.651899006927541}},
 };
 
-std::vector<double> losses(const Case& c, const DataParallelOptions& options) {
+std::vector<double> workload_losses(const WorkloadCase& c, const DataParallelOptions& options) {
   const Workload workload = find_workload(c.workload);
   const auto loss = [&](const Tree& w, const Tree& state, const Batch& b) {
     auto [logits, next] = workload.model.stateless_call(w, state, b.x, true, {.rows = b.weight});
@@ -59,7 +61,7 @@ std::vector<double> losses(const Case& c, const DataParallelOptions& options) {
 }  // namespace
 
 TEST_CASE("the first steps of the timed models have the losses that JAX computes in float64") {
-  for (const Case& c : cases) {
+  for (const WorkloadCase& c : workload_cases) {
     CAPTURE(c.workload);
     for (const auto& [shards, precision, tolerance] :
          {std::tuple{2, Precision::float32, c.tolerance}, std::tuple{8, Precision::float32, c.tolerance},
@@ -67,7 +69,7 @@ TEST_CASE("the first steps of the timed models have the losses that JAX computes
       CAPTURE(shards);
       CAPTURE(lockstep::name(precision));
       const std::vector<double> found =
-          losses(c, {.devices = devices("cpu:0-1"), .shards = shards, .precision = precision});
+          workload_losses(c, {.devices = devices("cpu:0-1"), .shards = shards, .precision = precision});
       for (std::size_t i = 0; i < found.size(); ++i) {
         CAPTURE(i);
         CHECK(std::abs(found[i] - c.losses[i]) <= tolerance * c.losses[i]);

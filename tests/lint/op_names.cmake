@@ -21,7 +21,7 @@ set(other_words
   "engine/exchange/stablehlo/reduction_rules.cpp:reverse"
   "engine/api/nn/convolution.cpp:full"           # a mode of convolve, numpy's word
   "include/lockstep/convolution.h:full"
-  "engine/api/signal/signal.cpp:full"            # likewise, of fftconvolve
+  "engine/scientific/signal.cpp:full"            # likewise, of fftconvolve
   "include/lockstep/signal.h:full"
   "include/lockstep/processes.h:all_gather"      # between processes
   "include/lockstep/processes.h:all_to_all")

@@ -26,7 +26,7 @@ Model<Array, Array> model_of(const models::GptOptions& options) {
       [options](Scope& scope, const Array& tokens) { return models::gpt(scope, tokens, options); });
 }
 
-Tree weights_of(const models::GptOptions& options) {
+Tree gpt_weights(const models::GptOptions& options) {
   const Tree drawn = model_of(options).init(random::key(3), zeros({1, 4}, int32)).first;
   // Larger than they are at first, so that logits are far apart.
   const std::function<Array(const Array&)> larger = [](const Array& w) { return w * 3; };
@@ -34,7 +34,7 @@ Tree weights_of(const models::GptOptions& options) {
 }
 
 const Tree& weights() {
-  static const Tree made = weights_of(small);
+  static const Tree made = gpt_weights(small);
   return made;
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("a row alone has the bits that it has in a batch of 8, greedy and draw
 
 TEST_CASE("wide models have the bits of a row alone as well, prompts of any lengths in a batch of any size") {
   const models::GptOptions wide{.vocabulary = 1000, .positions = 200, .blocks = {.width = 192, .depth = 2, .heads = 3}};
-  const Tree w = weights_of(wide);
+  const Tree w = gpt_weights(wide);
   const std::vector<std::int32_t> counts = {1, 7, 63, 64, 65, 128, 130, 33, 64, 1, 20};
   const Array keys = random::split(random::key(5), 11);
   const Array given = remainder(reshape(arange(11 * 130) * 7, {11, 130}), 999);
@@ -127,7 +127,7 @@ TEST_CASE("wide models have the bits of a row alone as well, prompts of any leng
 
 TEST_CASE("a model that is narrow has the bits of a row alone, too") {
   const models::GptOptions narrow{.vocabulary = 19, .positions = 40, .blocks = {.width = 8, .depth = 2, .heads = 2}};
-  const Tree w = weights_of(narrow);
+  const Tree w = gpt_weights(narrow);
   const models::Generator generator(narrow);
   const Array given = remainder(prompts(8), 19), of = array(lengths);
   const Generated all = generator(w, given, random::key(0), {.tokens = 9}, of);

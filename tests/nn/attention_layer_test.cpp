@@ -16,7 +16,7 @@ using namespace lockstep;
 
 namespace {
 
-double distance(const Array& a, const Array& b) { return max(abs(a - b)).item<double>(); }
+double largest_difference(const Array& a, const Array& b) { return max(abs(a - b)).item<double>(); }
 
 const std::vector<MultiHeadAttentionOptions>& kinds() {
   static const std::vector<MultiHeadAttentionOptions> all = {
@@ -49,7 +49,7 @@ TEST_CASE("positions one by one with a cache are those of all at once, in parts 
       std::int64_t at = 0;
       for (const std::int64_t part : parts) {
         const auto [y, kept] = next(slice_in_dim(x, at, at + part, 1), cache);
-        CHECK(distance(y, slice_in_dim(expected, at, at + part, 1)) < 1e-12);
+        CHECK(largest_difference(y, slice_in_dim(expected, at, at + part, 1)) < 1e-12);
         cache = kept;
         at += part;
       }
@@ -99,7 +99,7 @@ TEST_CASE("attention with dropout is attention without it in the mean, and in ev
   };
   const auto [w, state] = of(dropped).init(random::key(2), x);
   const auto expected = of(plain).stateless_call(w, Tree(), x, false).first;
-  CHECK(distance(of(dropped).stateless_call(w, state, x, false).first, expected) < 1e-12);
+  CHECK(largest_difference(of(dropped).stateless_call(w, state, x, false).first, expected) < 1e-12);
   Array total = zeros_like(x);
   Tree now = state;
   constexpr int draws = 200;
@@ -108,7 +108,7 @@ TEST_CASE("attention with dropout is attention without it in the mean, and in ev
     total = total + y;
     now = next;
   }
-  CHECK(distance(total / draws, expected) < 0.15);
+  CHECK(largest_difference(total / draws, expected) < 0.15);
 }
 
 TEST_CASE("rotary: products depend on distances alone") {
@@ -179,7 +179,7 @@ TEST_CASE("lengths of a dtype that does not count all places are those of a wide
   };
   const Array lengths = array({100, 50}), expected = of_lengths(lengths);
   for (const DType dtype : {int8, uint8, int16, int64}) {
-    CHECK_MESSAGE(distance(of_lengths(convert(lengths, dtype)), expected) == 0, name(dtype));
+    CHECK_MESSAGE(largest_difference(of_lengths(convert(lengths, dtype)), expected) == 0, name(dtype));
   }
 }
 

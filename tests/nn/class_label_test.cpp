@@ -12,16 +12,15 @@
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
+#include "tests/nn/weighted_means.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 
 using namespace lockstep;
+using tests::mean_of;
+using tests::Values;
 
 namespace {
-
-using Values = std::vector<double>;
-
-double mean_of(const Weighted& w) { return value(w).item<double>(); }
 
 /// Rows of three classes.
 const Values scores = {1, 2, 3, 0, 0, 0, -1, 4, 0.5};

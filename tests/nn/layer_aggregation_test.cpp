@@ -20,7 +20,7 @@ struct Row {
   std::size_t trainable;
 };
 
-std::vector<Row> rows() {
+std::vector<Row> aggregation_rows() {
   const Array flat = zeros({2, 4}), image = zeros({2, 6, 6, 4}), text = zeros({2, 3, 4}), words = zeros({2, 3}, int32);
   return {
       {"dense",
@@ -53,7 +53,7 @@ std::vector<Row> rows() {
 }  // namespace
 
 TEST_CASE("each layer's own variables take the aggregation of its options, none by default") {
-  for (const Row& row : rows()) {
+  for (const Row& row : aggregation_rows()) {
     CAPTURE(row.layer);
     for (const Aggregation aggregation :
          {Aggregation::none, Aggregation::mean, Aggregation::sum, Aggregation::only_first_replica}) {

@@ -15,7 +15,7 @@ using namespace lockstep;
 namespace {
 
 template <class E, class F>
-void refuses(const F& layer, const Array& x, const char* first, const char* second = "") {
+void layer_refuses(const F& layer, const Array& x, const char* first, const char* second = "") {
   tests::expect_error<E>([&] { tests::run_layer([&](const Scope& s, const Array& v) { return layer(s["l"], v); }, x); },
                          first, second);
 }
@@ -27,76 +27,81 @@ TEST_CASE("dense layers refuse what does not fit") {
   const auto einsum_of = [](const EinsumDenseOptions& options) {
     return [options](const Scope& s, const Array& v) { return einsum_dense(s, v, options); };
   };
-  refuses<ValueError>(einsum_of({.equation = "btf->bt"}), x, "[einsum_dense 'l'] the equation is \"btf->bt\"",
-                      "write the letters of x, of the kernel and of the result");
-  refuses<ValueError>(einsum_of({.equation = "btf,fg->btg"}), x, "give `extents` one of at least 1 for 'g'");
-  refuses<ValueError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'f', 7}, {'g', 2}}}), x,
-                      "`extents` has 7 for 'f'; give it letters of the kernel");
-  refuses<ValueError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'g', 2}, {'h', 2}}}), x, "has 2 for 'h'");
-  refuses<ShapeError>(einsum_of({.equation = "bf,fg->bg", .extents = {{'g', 2}}}), x, "its letters are \"bf\"");
-  refuses<ValueError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'g', 2}}, .bias_axes = "f"}), x,
-                      "the bias has \"f\"; give letters of the result");
-  refuses<ShapeError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'g', 2}}}), zeros({2, 3, 4}, int32),
-                      "give floats");
-  refuses<ShapeError>([](const Scope& s, const Array& v) { return prelu(s, v); }, zeros({2}, int32), "[prelu 'l']",
-                      "give floats");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return lora(s, v, {.rank = 0}); }, zeros({2, 2}),
-                      "[lora 'l'] rank is 0");
-  refuses<ShapeError>([](const Scope& s, const Array& v) { return lora(s, v); }, zeros({2}), "[lora 'l']",
-                      "of rank 2 or more");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return spectral_norm(s, v, {.iterations = 0}); },
-                      zeros({2, 2}), "[spectral_norm 'l'] iterations is 0");
-  refuses<ShapeError>([](const Scope& s, const Array& v) { return weight_norm(s, v); }, zeros({2}),
-                      "[weight_norm 'l']");
+  layer_refuses<ValueError>(einsum_of({.equation = "btf->bt"}), x, "[einsum_dense 'l'] the equation is \"btf->bt\"",
+                            "write the letters of x, of the kernel and of the result");
+  layer_refuses<ValueError>(einsum_of({.equation = "btf,fg->btg"}), x, "give `extents` one of at least 1 for 'g'");
+  layer_refuses<ValueError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'f', 7}, {'g', 2}}}), x,
+                            "`extents` has 7 for 'f'; give it letters of the kernel");
+  layer_refuses<ValueError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'g', 2}, {'h', 2}}}), x,
+                            "has 2 for 'h'");
+  layer_refuses<ShapeError>(einsum_of({.equation = "bf,fg->bg", .extents = {{'g', 2}}}), x, "its letters are \"bf\"");
+  layer_refuses<ValueError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'g', 2}}, .bias_axes = "f"}), x,
+                            "the bias has \"f\"; give letters of the result");
+  layer_refuses<ShapeError>(einsum_of({.equation = "btf,fg->btg", .extents = {{'g', 2}}}), zeros({2, 3, 4}, int32),
+                            "give floats");
+  layer_refuses<ShapeError>([](const Scope& s, const Array& v) { return prelu(s, v); }, zeros({2}, int32),
+                            "[prelu 'l']", "give floats");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return lora(s, v, {.rank = 0}); }, zeros({2, 2}),
+                            "[lora 'l'] rank is 0");
+  layer_refuses<ShapeError>([](const Scope& s, const Array& v) { return lora(s, v); }, zeros({2}), "[lora 'l']",
+                            "of rank 2 or more");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return spectral_norm(s, v, {.iterations = 0}); },
+                            zeros({2, 2}), "[spectral_norm 'l'] iterations is 0");
+  layer_refuses<ShapeError>([](const Scope& s, const Array& v) { return weight_norm(s, v); }, zeros({2}),
+                            "[weight_norm 'l']");
 }
 
 TEST_CASE("convolutions and poolings refuse what does not fit") {
   const Array x = zeros({2, 4, 4, 4});
   using Options = ConvLayerOptions;
-  refuses<ValueError>([](const Scope& s, const Array& v) { return conv(s, v, Options{}); }, x, "[conv 'l']",
-                      "0 filters");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return conv(s, v, Options{.filters = 3, .groups = 2}); }, x,
-                      "groups divides channels and filters");
-  refuses<ValueError>(
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return conv(s, v, Options{}); }, x, "[conv 'l']",
+                            "0 filters");
+  layer_refuses<ValueError>(
+      [](const Scope& s, const Array& v) { return conv(s, v, Options{.filters = 3, .groups = 2}); }, x,
+      "groups divides channels and filters");
+  layer_refuses<ValueError>(
       [](const Scope& s, const Array& v) {
         return conv(s, v, Options{.filters = 1, .strides = {1, 1, 1}});
       },
       x, "strides are [1,1,1]; give one number of at least 1, or 2");
-  refuses<ShapeError>([](const Scope& s, const Array& v) { return conv(s, v, Options{.filters = 1}); }, zeros({2, 4}),
-                      "[conv 'l']", "of one to 3 spatial dimensions");
-  refuses<ValueError>(
+  layer_refuses<ShapeError>([](const Scope& s, const Array& v) { return conv(s, v, Options{.filters = 1}); },
+                            zeros({2, 4}), "[conv 'l']", "of one to 3 spatial dimensions");
+  layer_refuses<ValueError>(
       [](const Scope& s, const Array& v) {
         return conv_transpose(s, v, Options{.filters = 2, .padding = Padding::causal});
       },
       x, "[conv_transpose 'l']", "the padding is causal; expected same, valid or half");
-  refuses<ValueError>(
+  layer_refuses<ValueError>(
       [](const Scope& s, const Array& v) {
         return conv_transpose(s, v, Options{.filters = 2, .strides = {2}, .output_padding = {2}});
       },
       x, "output_padding is [2,2] with strides [2,2]");
-  refuses<ValueError>(
+  layer_refuses<ValueError>(
       [](const Scope& s, const Array& v) { return conv_transpose(s, v, Options{.filters = 3, .groups = 2}); }, x,
       "groups divides channels and filters");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return depthwise_conv(s, v, Options{.groups = 2}); }, x,
-                      "[depthwise_conv", "there are 2 groups, which this layer does not read; conv has groups");
-  refuses<ValueError>(
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return depthwise_conv(s, v, Options{.groups = 2}); },
+                            x, "[depthwise_conv",
+                            "there are 2 groups, which this layer does not read; conv has groups");
+  layer_refuses<ValueError>(
       [](const Scope& s, const Array& v) { return separable_conv(s, v, Options{.filters = 2, .groups = 2}); }, x,
       "[separable_conv", "there are 2 groups, which this layer does not read");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return conv(s, v, Options{.filters = 2, .multiplier = 2}); },
-                      x, "[conv",
-                      "the multiplier is 2, which this layer does not read; depthwise_conv and separable_conv");
-  refuses<ValueError>(
+  layer_refuses<ValueError>(
+      [](const Scope& s, const Array& v) { return conv(s, v, Options{.filters = 2, .multiplier = 2}); }, x, "[conv",
+      "the multiplier is 2, which this layer does not read; depthwise_conv and separable_conv");
+  layer_refuses<ValueError>(
       [](const Scope& s, const Array& v) { return conv(s, v, Options{.filters = 2, .output_padding = {1}}); }, x,
       "there is an output padding, which this layer does not read; conv_transpose has one");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return batch_norm(s, v, {.momentum = 2}); }, x,
-                      "[batch_norm", "momentum is 2; expected a share from 0 to 1");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return depthwise_conv(s, v, Options{.multiplier = 0}); }, x,
-                      "[depthwise_conv 'l']", "multiplier 0");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return separable_conv(s, v, Options{}); }, x,
-                      "[separable_conv 'l']");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return group_norm(s, v, {.groups = 3}); }, x,
-                      "4 channels, 3 groups");
-  refuses<ShapeError>([](const Scope& s, const Array& v) { return instance_norm(s, v); }, zeros({2}), "[instance_norm");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return batch_norm(s, v, {.momentum = 2}); }, x,
+                            "[batch_norm", "momentum is 2; expected a share from 0 to 1");
+  layer_refuses<ValueError>(
+      [](const Scope& s, const Array& v) { return depthwise_conv(s, v, Options{.multiplier = 0}); }, x,
+      "[depthwise_conv 'l']", "multiplier 0");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return separable_conv(s, v, Options{}); }, x,
+                            "[separable_conv 'l']");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return group_norm(s, v, {.groups = 3}); }, x,
+                            "4 channels, 3 groups");
+  layer_refuses<ShapeError>([](const Scope& s, const Array& v) { return instance_norm(s, v); }, zeros({2}),
+                            "[instance_norm");
   tests::expect_error<ValueError>([&] { static_cast<void>(adaptive_avg_pool(x, {2})); }, "[adaptive_avg_pool]",
                                   "give 2 extents of at least 1");
   tests::expect_error<ValueError>([&] { static_cast<void>(adaptive_max_pool(x, {2, 0})); }, "[adaptive_max_pool]");
@@ -108,51 +113,52 @@ TEST_CASE("convolutions and poolings refuse what does not fit") {
 
 TEST_CASE("recurrent layers and those that draw refuse what does not fit") {
   const Array x = zeros({2, 3, 4});
-  refuses<ShapeError>([](const Scope& s, const Array& v) { return gru(s, v, {.units = 2}).first; }, zeros({2, 3}),
-                      "[gru 'l']", "float sequences");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return simple_rnn(s, v, {}).first; }, x,
-                      "[simple_rnn 'l'] units is 0");
-  refuses<ShapeError>(
+  layer_refuses<ShapeError>([](const Scope& s, const Array& v) { return gru(s, v, {.units = 2}).first; }, zeros({2, 3}),
+                            "[gru 'l']", "float sequences");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return simple_rnn(s, v, {}).first; }, x,
+                            "[simple_rnn 'l'] units is 0");
+  layer_refuses<ShapeError>(
       [](const Scope& s, const Array& v) { return lstm(s, v, {.units = 2}, {.lengths = array({1})}).first; }, x,
       "lengths are i32[1]; give lengths [2] or a mask [2,3]");
-  refuses<ShapeError>(
+  layer_refuses<ShapeError>(
       [](const Scope& s, const Array& v) { return gru(s, v, {.units = 2}, {.mask = full({2}, true, bool_)}).first; }, x,
       "the mask is bool[2]");
-  refuses<ShapeError>(
+  layer_refuses<ShapeError>(
       [](const Scope& s, const Array& v) {
         return gru(s, v, {.units = 2}, {.initial = zeros({2, 3})}).first;
       },
       x, "the initial state is f32[2,3]; give [2,2]");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return spatial_dropout(s, v, 1); }, x,
-                      "[spatial_dropout 'l'] the rate is 1");
-  refuses<ShapeError>([](const Scope& s, const Array& v) { return spatial_dropout(s, v, 0.5); }, zeros({2, 3}),
-                      "give [N, spatial..., C]");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return alpha_dropout(s, v, -1); }, x, "[alpha_dropout 'l']");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return gaussian_dropout(s, v, 1); }, x,
-                      "[gaussian_dropout 'l']");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return gaussian_noise(s, v, -1); }, x,
-                      "[gaussian_noise 'l'] stddev is -1");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return spatial_dropout(s, v, 1); }, x,
+                            "[spatial_dropout 'l'] the rate is 1");
+  layer_refuses<ShapeError>([](const Scope& s, const Array& v) { return spatial_dropout(s, v, 0.5); }, zeros({2, 3}),
+                            "give [N, spatial..., C]");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return alpha_dropout(s, v, -1); }, x,
+                            "[alpha_dropout 'l']");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return gaussian_dropout(s, v, 1); }, x,
+                            "[gaussian_dropout 'l']");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return gaussian_noise(s, v, -1); }, x,
+                            "[gaussian_noise 'l'] stddev is -1");
 }
 
 TEST_CASE("strides, windows and kernels of no extent are refused before anything is divided by them") {
   const Array x = zeros({2, 4, 4, 4});
-  refuses<ValueError>(
+  layer_refuses<ValueError>(
       [](const Scope& s, const Array& v) {
         return conv2d(s, v, {.filters = 1, .strides = {0, 1}});
       },
       x, "[conv2d 'l'] strides are [0,1]; give numbers of at least 1");
-  refuses<ValueError>(
+  layer_refuses<ValueError>(
       [](const Scope& s, const Array& v) {
         return conv2d(s, v, {.filters = 1, .kernel = {-1, 3}});
       },
       x, "[conv2d 'l'] extents of the kernel are [-1,3]");
-  refuses<ValueError>(
+  layer_refuses<ValueError>(
       [](const Scope& s, const Array& v) {
         return conv2d(s, v, {.filters = 1, .dilation = {0, 1}});
       },
       x, "[conv2d 'l'] dilations are [0,1]");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return conv(s, v, {.filters = 1, .kernel = {-1}}); }, x,
-                      "[conv 'l'] kernel are [-1]; give one number of at least 1, or 2");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return conv(s, v, {.filters = 1, .kernel = {-1}}); },
+                            x, "[conv 'l'] kernel are [-1]; give one number of at least 1, or 2");
   for (const Padding padding : {Padding::same, Padding::valid}) {
     const Pool2dOptions none{.window = {0, 2}, .padding = padding}, back{.strides = {-1, 1}, .padding = padding};
     tests::expect_error<ValueError>([&] { static_cast<void>(max_pool2d(x, none)); },
@@ -163,10 +169,10 @@ TEST_CASE("strides, windows and kernels of no extent are refused before anything
     tests::expect_error<ShapeError>([&] { static_cast<void>(resolve_padding("SAME", {4}, {2}, strides)); },
                                     "padding \"SAME\": windows [2], strides [", "strides and dilations of 1 or more");
   }
-  refuses<ValueError>([](const Scope& s, const Array& v) { return weight_norm(s, v, {.epsilon = -1}); }, eye(2),
-                      "[weight_norm 'l'] epsilon is -1; it must not be negative");
-  refuses<ValueError>([](const Scope& s, const Array& v) { return spectral_norm(s, v, {.epsilon = -1}); }, eye(2),
-                      "[spectral_norm 'l'] epsilon is -1");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return weight_norm(s, v, {.epsilon = -1}); }, eye(2),
+                            "[weight_norm 'l'] epsilon is -1; it must not be negative");
+  layer_refuses<ValueError>([](const Scope& s, const Array& v) { return spectral_norm(s, v, {.epsilon = -1}); }, eye(2),
+                            "[spectral_norm 'l'] epsilon is -1");
 }
 
 TEST_CASE("masks are of bool, lengths are integers, and states and biases are real") {
@@ -176,14 +182,15 @@ TEST_CASE("masks are of bool, lengths are integers, and states and biases are re
   };
   // 0.5, and the 0 and -inf of what is added to logits, would be true and false by chance.
   for (const Array& mask : {ones({2, 3}), full({2, 3}, 0.5), ones({2, 3}, int32)}) {
-    refuses<DtypeError>(gru_with({.mask = mask}), x, "[gru 'l'] the mask is ", "give bool, true where a place is held");
+    layer_refuses<DtypeError>(gru_with({.mask = mask}), x, "[gru 'l'] the mask is ",
+                              "give bool, true where a place is held");
   }
-  refuses<DtypeError>(gru_with({.lengths = ones({2})}), x, "[gru 'l'] lengths are f32[2]; give integers");
-  refuses<DtypeError>(gru_with({.lengths = full({2}, true, bool_)}), x, "lengths are bool[2]; give integers");
-  refuses<DtypeError>(gru_with({.initial = complex(zeros({2, 2}), ones({2, 2}))}), x,
-                      "[gru 'l'] the initial state is c64[2,2]; give real numbers");
+  layer_refuses<DtypeError>(gru_with({.lengths = ones({2})}), x, "[gru 'l'] lengths are f32[2]; give integers");
+  layer_refuses<DtypeError>(gru_with({.lengths = full({2}, true, bool_)}), x, "lengths are bool[2]; give integers");
+  layer_refuses<DtypeError>(gru_with({.initial = complex(zeros({2, 2}), ones({2, 2}))}), x,
+                            "[gru 'l'] the initial state is c64[2,2]; give real numbers");
   for (const Array& bias : {full({3, 3}, true, bool_), complex(zeros({3, 3}), ones({3, 3}))}) {
-    refuses<DtypeError>(
+    layer_refuses<DtypeError>(
         [&](const Scope& s, const Array& v) { return multi_head_attention(s, v, {.heads = 2}, {.bias = bias}); }, x,
         "[multi_head_attention 'l'] the bias is ", "is the mask");
     tests::expect_error<DtypeError>([&] { static_cast<void>(dot_product_attention(q, q, q, {.bias = bias})); },

@@ -163,7 +163,7 @@ Outcome outcome(const Transform& transform, const LayerKind& kind, const Array& 
   return o;
 }
 
-void check_close(const Tree& a, const Tree& b, double tolerance) {
+void check_leaves_close(const Tree& a, const Tree& b, double tolerance) {
   REQUIRE(a.paths() == b.paths());
   for (std::size_t i = 0; i < a.leaves().size(); ++i) {
     CAPTURE(a.paths()[i]);
@@ -178,7 +178,7 @@ void check_close(const Tree& a, const Tree& b, double tolerance) {
   }
 }
 
-void check_bits(const Tree& a, const Tree& b) {
+void check_same_leaves(const Tree& a, const Tree& b) {
   REQUIRE(a.paths() == b.paths());
   for (std::size_t i = 0; i < a.leaves().size(); ++i) {
     CAPTURE(a.paths()[i]);
@@ -197,12 +197,12 @@ TEST_CASE(
       CAPTURE(transform.name);
       const Array x = tests::spread_values(kind.input);
       const Outcome lifted = outcome(transform.lifted, kind, x), plain = outcome(transform.plain, kind, x);
-      check_bits(lifted.trainable, plain.trainable);
-      check_bits(lifted.state, plain.state);
-      check_close(lifted.next, plain.next, 1e-12);
-      check_close(Tree(lifted.y), Tree(plain.y), 1e-12);
-      check_close(Tree(lifted.evaluated), Tree(plain.evaluated), 1e-12);
-      check_close(lifted.gradients, plain.gradients, 1e-11);
+      check_same_leaves(lifted.trainable, plain.trainable);
+      check_same_leaves(lifted.state, plain.state);
+      check_leaves_close(lifted.next, plain.next, 1e-12);
+      check_leaves_close(Tree(lifted.y), Tree(plain.y), 1e-12);
+      check_leaves_close(Tree(lifted.evaluated), Tree(plain.evaluated), 1e-12);
+      check_leaves_close(lifted.gradients, plain.gradients, 1e-11);
     }
   }
 }

@@ -13,18 +13,18 @@
 #include <lockstep/sequential_map.h>
 #include <lockstep/transforms.h>
 
+#include "tests/nn/weighted_means.h"
 #include "tests/support/expect_error.h"
 
 // What losses refuse, and where they have limits. Values of all are held by tests/golden/losses.
 
 using namespace lockstep;
+using tests::Values;
 
 namespace {
 
-using Values = std::vector<double>;
-
 template <class F>
-void refuses(const F& loss, const char* first, const char* second = "") {
+void loss_refuses(const F& loss, const char* first, const char* second = "") {
   tests::expect_error<Error>([&] { static_cast<void>(loss()); }, first, second);
 }
 
@@ -32,46 +32,54 @@ void refuses(const F& loss, const char* first, const char* second = "") {
 
 TEST_CASE("losses of classes refuse shapes and options that do not fit") {
   const Array x = zeros({2, 3}), y = zeros({2, 3}), labels = array({0, 1});
-  refuses([&] { return softmax_cross_entropy(x, labels, {}, {.label_smoothing = 1}); },
-          "[softmax_cross_entropy] label_smoothing is 1; it must be in [0, 1)");
-  refuses([&] { return poly_cross_entropy(zeros({3}), labels); }, "[poly_cross_entropy]", "rows of class scores");
-  refuses([&] { return generalized_cross_entropy(x, labels, {}, 0); }, "q is 0; it must be in (0, 1]");
-  refuses([&] { return binary_cross_entropy(x, y, {}, {.positive_weight = 0}); }, "positive_weight is 0");
-  refuses([&] { return binary_cross_entropy(x, y, {}, {.label_smoothing = -1}); }, "label_smoothing is -1");
-  refuses([&] { return sigmoid_focal(x, y, {}, {.gamma = -1}); }, "[sigmoid_focal] gamma is -1; it must be 0 or more");
-  refuses([&] { return softmax_focal(x, labels, {}, {.alpha = 2}); }, "[softmax_focal] alpha is 2");
-  refuses([&] { return sigmoid_focal(x, y, {}, {.label_smoothing = 1}); }, "label_smoothing is 1");
-  refuses([&] { return multiclass_hinge(x, array({0})); }, "[multiclass_hinge]", "labels of shape [2]");
-  refuses([&] { return multiclass_hinge(x, y, {}, {.ignore_index = 0}); }, "[multiclass_hinge] ignore_index is 0");
-  refuses([&] { return kl_divergence(zeros({2}), zeros({2})); }, "[kl_divergence]", "probabilities of classes");
-  refuses([&] { return tversky(x, y); }, "[tversky]", "per_class = false");
-  refuses([&] { return tversky(zeros({2, 2, 1}), zeros({2, 2, 1}), {}, {.smoothing = 0}); }, "smoothing is 0");
-  refuses([&] { return dice(zeros({2}), zeros({2}), {}, {.per_class = false}); }, "[dice]", "rows of probabilities");
-  refuses([&] { return dice(zeros({2, 2, 1}), zeros({2, 2, 1}), {}, {.smoothing = -1}); }, "smoothing is -1");
+  loss_refuses([&] { return softmax_cross_entropy(x, labels, {}, {.label_smoothing = 1}); },
+               "[softmax_cross_entropy] label_smoothing is 1; it must be in [0, 1)");
+  loss_refuses([&] { return poly_cross_entropy(zeros({3}), labels); }, "[poly_cross_entropy]", "rows of class scores");
+  loss_refuses([&] { return generalized_cross_entropy(x, labels, {}, 0); }, "q is 0; it must be in (0, 1]");
+  loss_refuses([&] { return binary_cross_entropy(x, y, {}, {.positive_weight = 0}); }, "positive_weight is 0");
+  loss_refuses([&] { return binary_cross_entropy(x, y, {}, {.label_smoothing = -1}); }, "label_smoothing is -1");
+  loss_refuses([&] { return sigmoid_focal(x, y, {}, {.gamma = -1}); },
+               "[sigmoid_focal] gamma is -1; it must be 0 or more");
+  loss_refuses([&] { return softmax_focal(x, labels, {}, {.alpha = 2}); }, "[softmax_focal] alpha is 2");
+  loss_refuses([&] { return sigmoid_focal(x, y, {}, {.label_smoothing = 1}); }, "label_smoothing is 1");
+  loss_refuses([&] { return multiclass_hinge(x, array({0})); }, "[multiclass_hinge]", "labels of shape [2]");
+  loss_refuses([&] { return multiclass_hinge(x, y, {}, {.ignore_index = 0}); }, "[multiclass_hinge] ignore_index is 0");
+  loss_refuses([&] { return kl_divergence(zeros({2}), zeros({2})); }, "[kl_divergence]", "probabilities of classes");
+  loss_refuses([&] { return tversky(x, y); }, "[tversky]", "per_class = false");
+  loss_refuses([&] { return tversky(zeros({2, 2, 1}), zeros({2, 2, 1}), {}, {.smoothing = 0}); }, "smoothing is 0");
+  loss_refuses([&] { return dice(zeros({2}), zeros({2}), {}, {.per_class = false}); }, "[dice]",
+               "rows of probabilities");
+  loss_refuses([&] { return dice(zeros({2, 2, 1}), zeros({2, 2, 1}), {}, {.smoothing = -1}); }, "smoothing is -1");
 }
 
 TEST_CASE("losses of numbers and vectors refuse shapes and options that do not fit") {
   const Array x = zeros({2, 3}), labels = array({0, 1});
-  refuses([&] { return log_cosh(x, zeros({3})); }, "[log_cosh]", "give both one shape");
-  refuses([&] { return quantile_loss(x, x, 1); }, "[quantile_loss] q is 1; it must be in (0, 1)");
-  refuses([&] { return gaussian_negative_log_likelihood(x, x, x, {}, 0); }, "epsilon is 0; it must be above 0");
-  refuses([&] { return cosine_distance(labels, labels); }, "[cosine_distance]", "vectors along the last dimension");
-  refuses([&] { return triplet_margin(zeros({2}), zeros({2}), zeros({2})); }, "[triplet_margin] anchors are f32[2]");
-  refuses([&] { return contrastive(zeros({2}), zeros({3})); }, "[contrastive]", "one label for each pair");
-  refuses([&] { return ntxent(x, labels, {}, 0); }, "[ntxent] temperature is 0");
-  refuses([&] { return ntxent(x, zeros({2})); }, "[ntxent]", "give floats [B, D] and integers [B]");
-  refuses([&] { return circle(x, labels, ones({3})); }, "[circle] the weights are f32[3]");
-  refuses([&] { return circle(x, labels, {}, {.gamma = 0}); }, "[circle] gamma is 0");
+  loss_refuses([&] { return log_cosh(x, zeros({3})); }, "[log_cosh]", "give both one shape");
+  loss_refuses([&] { return quantile_loss(x, x, 1); }, "[quantile_loss] q is 1; it must be in (0, 1)");
+  loss_refuses([&] { return gaussian_negative_log_likelihood(x, x, x, {}, 0); }, "epsilon is 0; it must be above 0");
+  loss_refuses([&] { return cosine_distance(labels, labels); }, "[cosine_distance]",
+               "vectors along the last dimension");
+  loss_refuses([&] { return triplet_margin(zeros({2}), zeros({2}), zeros({2})); },
+               "[triplet_margin] anchors are f32[2]");
+  loss_refuses([&] { return contrastive(zeros({2}), zeros({3})); }, "[contrastive]", "one label for each pair");
+  loss_refuses([&] { return ntxent(x, labels, {}, 0); }, "[ntxent] temperature is 0");
+  loss_refuses([&] { return ntxent(x, zeros({2})); }, "[ntxent]", "give floats [B, D] and integers [B]");
+  loss_refuses([&] { return circle(x, labels, ones({3})); }, "[circle] the weights are f32[3]");
+  loss_refuses([&] { return circle(x, labels, {}, {.gamma = 0}); }, "[circle] gamma is 0");
   const auto of_part = [&](const Array& rows) { return ntxent(rows, array({0, 0}), {}, 1.0); };
-  refuses([&] { return sequential_map(of_part, zeros({4, 3}), {microbatch_axis, 2}); }, "[ntxent]", "microbatches = 1");
+  loss_refuses(
+      [&] {
+        return sequential_map(of_part, zeros({4, 3}), {microbatch_axis, 2});
+      },
+      "[ntxent]", "microbatches = 1");
 }
 
 TEST_CASE("ctc refuses what does not fit") {
   const Array x = zeros({2, 4, 3}), frames = array({4, 4}), labels = array({1, 2, 2, 1}), n = array({2, 1});
   const Array words = reshape(labels, {2, 2});
-  refuses([&] { return ctc(x, frames, labels, n); }, "[ctc]", "give [B, T, C], [B], [B, N] and [B]");
-  refuses([&] { return ctc(x, ones({2}), words, n); }, "[ctc]", "give floats, integers and integers");
-  refuses([&] { return ctc(x, frames, words, n, {}, {.blank = 3}); }, "[ctc] blank is 3, there are 3 classes");
+  loss_refuses([&] { return ctc(x, frames, labels, n); }, "[ctc]", "give [B, T, C], [B], [B, N] and [B]");
+  loss_refuses([&] { return ctc(x, ones({2}), words, n); }, "[ctc]", "give floats, integers and integers");
+  loss_refuses([&] { return ctc(x, frames, words, n, {}, {.blank = 3}); }, "[ctc] blank is 3, there are 3 classes");
 }
 
 TEST_CASE("ctc: alignments counted by hand, rows that none makes, labels that are none") {
@@ -150,9 +158,9 @@ TEST_CASE("metrics of classes refuse labels that would be repeated over the rows
     CHECK(fingerprint(metric(one_hot(labels, 3)).sum) == fingerprint(metric(labels).sum));
     CHECK(fingerprint(metric(one_hot(labels, 3, int32)).sum) == fingerprint(metric(labels).sum));
   }
-  refuses([&] { return top_k_accuracy(x, labels, 0); }, "[top_k_accuracy] k is 0; it must be 1 or more");
-  refuses([&] { return softmax_cross_entropy(x, convert(labels, float32)); },
-          "labels f32[4]; give integer labels of shape [4]");
+  loss_refuses([&] { return top_k_accuracy(x, labels, 0); }, "[top_k_accuracy] k is 0; it must be 1 or more");
+  loss_refuses([&] { return softmax_cross_entropy(x, convert(labels, float32)); },
+               "labels f32[4]; give integer labels of shape [4]");
 }
 
 TEST_CASE("a NaN that counts makes losses and metrics NaN, one of weight 0 neither value nor gradient") {
@@ -219,44 +227,45 @@ TEST_CASE("logits and distances of integers are numbers, whatever their dtype ho
 TEST_CASE("complex numbers lose no imaginary part on the way into losses, metrics and weights") {
   // optax.squared_error: TypeError; torch: l1_loss alone takes them.
   const Array x = ones({2, 3}), z = complex(x, x), labels = array({0, 1}), w = complex(ones({2}), ones({2}));
-  refuses([&] { return mean_squared_error(x, z); }, "[mean_squared_error] the targets are c64[2,3]; give real numbers");
-  refuses([&] { return huber(z, x); }, "[huber] the predictions are c64[2,3]");
-  refuses([&] { return softmax_cross_entropy(x, z); }, "[softmax_cross_entropy] the labels are c64[2,3]");
-  refuses([&] { return softmax_cross_entropy(z, labels); }, "[softmax_cross_entropy] the logits are c64[2,3]");
-  refuses([&] { return accuracy(z, labels); }, "[accuracy] the logits are c64[2,3]");
-  refuses([&] { return precision(x, z); }, "[precision] the targets are c64[2,3]");
-  refuses([&] { return regression_sums(z, x); }, "[regression_sums] the predictions are c64[2,3]");
-  refuses([&] { return softmax_cross_entropy(x, labels, w); }, "[weighted] the weights are c64[2]");
-  refuses([&] { return recall(x, x, w); }, "[recall] the weights are c64[2]");
-  refuses([&] { return ntxent(x, labels, w); }, "[ntxent] the weights are c64[2]");
-  refuses([&] { return contrastive(w, labels); }, "[contrastive] the distances are c64[2]");
-  refuses([&] { return fill_masked_rows(Tree(x), w); }, "[fill_masked_rows] the weights are c64[2]");
+  loss_refuses([&] { return mean_squared_error(x, z); },
+               "[mean_squared_error] the targets are c64[2,3]; give real numbers");
+  loss_refuses([&] { return huber(z, x); }, "[huber] the predictions are c64[2,3]");
+  loss_refuses([&] { return softmax_cross_entropy(x, z); }, "[softmax_cross_entropy] the labels are c64[2,3]");
+  loss_refuses([&] { return softmax_cross_entropy(z, labels); }, "[softmax_cross_entropy] the logits are c64[2,3]");
+  loss_refuses([&] { return accuracy(z, labels); }, "[accuracy] the logits are c64[2,3]");
+  loss_refuses([&] { return precision(x, z); }, "[precision] the targets are c64[2,3]");
+  loss_refuses([&] { return regression_sums(z, x); }, "[regression_sums] the predictions are c64[2,3]");
+  loss_refuses([&] { return softmax_cross_entropy(x, labels, w); }, "[weighted] the weights are c64[2]");
+  loss_refuses([&] { return recall(x, x, w); }, "[recall] the weights are c64[2]");
+  loss_refuses([&] { return ntxent(x, labels, w); }, "[ntxent] the weights are c64[2]");
+  loss_refuses([&] { return contrastive(w, labels); }, "[contrastive] the distances are c64[2]");
+  loss_refuses([&] { return fill_masked_rows(Tree(x), w); }, "[fill_masked_rows] the weights are c64[2]");
   CHECK(mean_absolute_error(z, x).sum.item<float>() == 2);
 }
 
 TEST_CASE("options of losses and metrics that make no sense are refused") {
   const Array x = zeros({2, 3}), y = zeros({2, 3}), d = zeros({2}), labels = array({0, 1});
   const double infinite = std::numeric_limits<double>::infinity();
-  refuses([&] { return hinge(x, y, {}, -1); }, "[hinge] margin is -1; it must be 0 or more");
-  refuses([&] { return squared_hinge(x, y, {}, -1); }, "[squared_hinge] margin is -1");
-  refuses([&] { return contrastive(d, labels, {}, -1); }, "[contrastive] margin is -1");
-  refuses([&] { return triplet_margin(x, x, x, {}, -1); }, "[triplet_margin] margin is -1");
-  refuses([&] { return kl_divergence(x, y, {}, {.epsilon = -1}); }, "[kl_divergence] epsilon is -1");
-  refuses([&] { return poisson(x, y, {}, {.epsilon = -1}); }, "[poisson] epsilon is -1");
-  refuses([&] { return tversky(x, y, {}, {.alpha = -1, .per_class = false}); }, "[tversky] alpha is -1");
-  refuses([&] { return tversky(x, y, {}, {.beta = -1, .per_class = false}); }, "[tversky] beta is -1");
-  refuses([&] { return dice(x, y, {}, {.smoothing = infinite, .per_class = false}); }, "[dice] smoothing is inf");
-  refuses([&] { return binary_cross_entropy(x, y, {}, {.positive_weight = infinite}); }, "positive_weight is inf");
-  refuses([&] { return f_score(x, y, {}, 0.5, infinite); }, "[f_score] beta is inf");
-  refuses([&] { return precision(x, y, {}, std::nan("")); }, "[precision] threshold is nan");
-  refuses([&] { return regression_sums(zeros({}), zeros({})); }, "[regression_sums] predictions are f32[]");
+  loss_refuses([&] { return hinge(x, y, {}, -1); }, "[hinge] margin is -1; it must be 0 or more");
+  loss_refuses([&] { return squared_hinge(x, y, {}, -1); }, "[squared_hinge] margin is -1");
+  loss_refuses([&] { return contrastive(d, labels, {}, -1); }, "[contrastive] margin is -1");
+  loss_refuses([&] { return triplet_margin(x, x, x, {}, -1); }, "[triplet_margin] margin is -1");
+  loss_refuses([&] { return kl_divergence(x, y, {}, {.epsilon = -1}); }, "[kl_divergence] epsilon is -1");
+  loss_refuses([&] { return poisson(x, y, {}, {.epsilon = -1}); }, "[poisson] epsilon is -1");
+  loss_refuses([&] { return tversky(x, y, {}, {.alpha = -1, .per_class = false}); }, "[tversky] alpha is -1");
+  loss_refuses([&] { return tversky(x, y, {}, {.beta = -1, .per_class = false}); }, "[tversky] beta is -1");
+  loss_refuses([&] { return dice(x, y, {}, {.smoothing = infinite, .per_class = false}); }, "[dice] smoothing is inf");
+  loss_refuses([&] { return binary_cross_entropy(x, y, {}, {.positive_weight = infinite}); }, "positive_weight is inf");
+  loss_refuses([&] { return f_score(x, y, {}, 0.5, infinite); }, "[f_score] beta is inf");
+  loss_refuses([&] { return precision(x, y, {}, std::nan("")); }, "[precision] threshold is nan");
+  loss_refuses([&] { return regression_sums(zeros({}), zeros({})); }, "[regression_sums] predictions are f32[]");
   // As keras.regularizers.L2 and keras.metrics.PrecisionAtRecall.
-  refuses([&] { return l1_penalty(Tree(x), -1); }, "[l1_penalty] factor is -1; it must be finite and 0 or more");
-  refuses([&] { return l2_penalty(Tree(x), -1); }, "[l2_penalty] factor is -1");
+  loss_refuses([&] { return l1_penalty(Tree(x), -1); }, "[l1_penalty] factor is -1; it must be finite and 0 or more");
+  loss_refuses([&] { return l2_penalty(Tree(x), -1); }, "[l2_penalty] factor is -1");
   const Weighted counts = threshold_counts(x, y);
-  refuses([&] { return precision_at_recall(counts, 1.5); },
-          "[precision_at_recall] recall is 1.5; it must be in [0, 1]");
-  refuses([&] { return recall_at_precision(counts, -1); }, "[recall_at_precision] precision is -1");
-  refuses([&] { return sensitivity_at_specificity(counts, 2); }, "specificity is 2");
-  refuses([&] { return specificity_at_sensitivity(counts, 2); }, "sensitivity is 2");
+  loss_refuses([&] { return precision_at_recall(counts, 1.5); },
+               "[precision_at_recall] recall is 1.5; it must be in [0, 1]");
+  loss_refuses([&] { return recall_at_precision(counts, -1); }, "[recall_at_precision] precision is -1");
+  loss_refuses([&] { return sensitivity_at_specificity(counts, 2); }, "specificity is 2");
+  loss_refuses([&] { return specificity_at_sensitivity(counts, 2); }, "sensitivity is 2");
 }

@@ -9,17 +9,12 @@
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
+#include "tests/nn/weighted_means.h"
 #include "tests/support/expect_error.h"
 
 using namespace lockstep;
-
-namespace {
-
-using Values = std::vector<double>;
-
-double mean_of(const Weighted& w) { return value(w).item<double>(); }
-
-}  // namespace
+using tests::mean_of;
+using tests::Values;
 
 TEST_CASE("cross entropy of integer and dense labels, by hand") {
   const Array logits = array(Values{1, 2, 3, 0, 0, 0}, {2, 3});

@@ -17,7 +17,7 @@ using namespace lockstep;
 
 namespace {
 
-constexpr std::int64_t features = 8;
+constexpr std::int64_t sequence_features = 8;
 
 /// How a layer is told what is padding.
 enum class Padded { none, lengths, keys, pairs };
@@ -47,22 +47,22 @@ struct Places {
   }
 };
 
-using Layer = std::function<Array(const Scope&, const Array&, const Places&)>;
+using PlacedLayer = std::function<Array(const Scope&, const Array&, const Places&)>;
 
-const std::vector<Layer>& layers() {
+const std::vector<PlacedLayer>& sequence_layers() {
   using S = const Scope&;
   using A = const Array&;
   using P = const Places&;
   const auto attention = [](const MultiHeadAttentionOptions& options) {
     return [options](S s, A x, P p) { return multi_head_attention(s, x, options, p.context({1})); };
   };
-  static const std::vector<Layer> all = {
-      [](S s, A x, P p) { return lstm(s, x, {.units = features}, p.sequence<LstmState>(true)).first; },
-      [](S s, A x, P p) { return gru(s, x, {.units = features}, p.sequence<Array>()).first; },
-      [](S s, A x, P p) { return mgu(s, x, {.units = features}, p.sequence<Array>()).first; },
+  static const std::vector<PlacedLayer> all = {
+      [](S s, A x, P p) { return lstm(s, x, {.units = sequence_features}, p.sequence<LstmState>(true)).first; },
+      [](S s, A x, P p) { return gru(s, x, {.units = sequence_features}, p.sequence<Array>()).first; },
+      [](S s, A x, P p) { return mgu(s, x, {.units = sequence_features}, p.sequence<Array>()).first; },
       [](S s, A x, P p) {
         return bidirectional(s, x, [&](S own, A v, bool reverse) {
-          return simple_rnn(own, v, {.units = features / 2}, p.sequence<Array>(reverse)).first;
+          return simple_rnn(own, v, {.units = sequence_features / 2}, p.sequence<Array>(reverse)).first;
         });
       },
       attention({.heads = 2}),
@@ -77,7 +77,7 @@ const std::vector<Layer>& layers() {
 }
 
 struct Drawn {
-  Layer first, second;
+  PlacedLayer first, second;
   Padded padded = Padded::lengths;
   bool embeds = false;
   std::size_t wrap = 0;
@@ -89,10 +89,10 @@ Array held_of(const Array& lengths, std::int64_t positions) {
 }
 
 /// Of trees {"x", "lengths"}.
-Model<Tree, Array> model_of(const Drawn& d, Padded padded) {
+Model<Tree, Array> padded_model(const Drawn& d, Padded padded) {
   return Model<Tree, Array>([d, padded](Scope& s, const Tree& in) {
     Array x = in.at("x").array();
-    if (d.embeds) x = embedding(s["table"], x, {.vocabulary = 9, .features = features, .dtype = float64});
+    if (d.embeds) x = embedding(s["table"], x, {.vocabulary = 9, .features = sequence_features, .dtype = float64});
     const Array lengths = in.at("lengths").array();
     const Places places{padded, lengths, held_of(lengths, x.dim(1))};
     const auto both = [&](const Scope& own, const Array& v) {
@@ -104,9 +104,10 @@ Model<Tree, Array> model_of(const Drawn& d, Padded padded) {
   });
 }
 
-Drawn drawn(tests::Draws& draw) {
+Drawn drawn_case(tests::Draws& draw) {
   const std::int64_t rows = 4 + static_cast<std::int64_t>(draw.below(5)), positions = 4;
-  Drawn d{draw.of(layers()), draw.of(layers()), draw.of<Padded>({Padded::lengths, Padded::keys, Padded::pairs})};
+  Drawn d{draw.of(sequence_layers()), draw.of(sequence_layers()),
+          draw.of<Padded>({Padded::lengths, Padded::keys, Padded::pairs})};
   d.embeds = draw.chance(50);
   d.wrap = draw.below(4);
   std::vector<std::int32_t> lengths;
@@ -121,7 +122,7 @@ Drawn drawn(tests::Draws& draw) {
 
 /// Loss and gradients of the sequences one by one.
 std::pair<Array, Tree> unpadded(const Drawn& d, const Tree& w, const Tree& state) {
-  const Model<Tree, Array> model = model_of(d, Padded::none);
+  const Model<Tree, Array> model = padded_model(d, Padded::none);
   const std::vector<std::int32_t> lengths = d.lengths.to_vector<std::int32_t>();
   const auto loss = [&](const Tree& v) {
     Weighted total{zeros({}, float64), zeros({}, float64)};
@@ -161,9 +162,9 @@ TEST_CASE("padding with NaN is in no loss and no gradient, over shards, microbat
   for (std::uint64_t seed = 0; seed < 14; ++seed) {
     CAPTURE(seed);
     tests::Draws draw(seed);
-    const Drawn d = drawn(draw);
+    const Drawn d = drawn_case(draw);
     const Tree batch = padded_batch(d);
-    const Model<Tree, Array> model = model_of(d, d.padded);
+    const Model<Tree, Array> model = padded_model(d, d.padded);
     const auto [w, state] = model.init(random::key(7), batch.at("in"));
     const StepLoss loss([model](const Tree& v, const Tree& kept, const Tree& b) -> WithAux {
       auto [y, next] = model.stateless_call(v, kept, b.at("in"), true);

@@ -8,17 +8,16 @@
 #include <lockstep/metrics.h>
 #include <lockstep/ops.h>
 
+#include "tests/nn/weighted_means.h"
 #include "tests/support/expect_error.h"
 
 // What Keras and Optax have no values for (those are in tests/golden/losses), by hand.
 
 using namespace lockstep;
+using tests::mean_of;
+using tests::Values;
 
 namespace {
-
-using Values = std::vector<double>;
-
-double mean_of(const Weighted& w) { return value(w).item<double>(); }
 
 /// Rows are labels 0, 0, 0, 1, 1, 2; columns what is predicted.
 Weighted confusion() {

@@ -25,7 +25,7 @@ auto batch_norm_with(const BatchNormOptions& options) {
   return [options](Scope& scope, const Array& x) { return batch_norm(scope, x, options); };
 }
 
-void check_close(const Array& a, const Doubles& expected, double tolerance = 1e-12) {
+void check_doubles(const Array& a, const Doubles& expected, double tolerance = 1e-12) {
   const Doubles values = convert(a, float64).to_vector<double>();
   REQUIRE(values.size() == expected.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -51,7 +51,7 @@ const Doubles channel_a = {1, 2, 4, 9};
 const Doubles channel_b = {-3, 0, 5, 6};
 Array two_channels() { return tests::doubles({1, -3, 2, 0, 4, 5, 9, 6}, {4, 2}); }
 
-Doubles normalized(const Doubles& x, const Statistics& s, double gamma, double beta, double epsilon = 1e-3) {
+Doubles normalized_doubles(const Doubles& x, const Statistics& s, double gamma, double beta, double epsilon = 1e-3) {
   Doubles y;
   for (const double v : x) y.push_back((v - s.mean) / std::sqrt(s.variance + epsilon) * gamma + beta);
   return y;
@@ -72,27 +72,31 @@ TEST_CASE("batch_norm in training: batch statistics, biased variance, moving ave
   const Statistics a = statistics(channel_a);
   const Statistics b = statistics(channel_b);
   CHECK(a.variance == 9.5);
-  check_close(result.y, interleaved(normalized(channel_a, a, 2, 0.5), normalized(channel_b, b, 3, -0.5)));
-  check_close(result.after.at("moving_mean").array(), {0.99 * 10 + 0.01 * a.mean, 0.99 * 20 + 0.01 * b.mean});
-  check_close(result.after.at("moving_variance").array(), {0.99 * 4 + 0.01 * a.variance, 0.99 * 8 + 0.01 * b.variance});
+  check_doubles(result.y,
+                interleaved(normalized_doubles(channel_a, a, 2, 0.5), normalized_doubles(channel_b, b, 3, -0.5)));
+  check_doubles(result.after.at("moving_mean").array(), {0.99 * 10 + 0.01 * a.mean, 0.99 * 20 + 0.01 * b.mean});
+  check_doubles(result.after.at("moving_variance").array(),
+                {0.99 * 4 + 0.01 * a.variance, 0.99 * 8 + 0.01 * b.variance});
 
   const auto other =
       run_layer(batch_norm_with({.momentum = 0.5, .epsilon = 0.1, .center = false, .scale = false}), two_channels());
   CHECK(other.trainable.size() == 0);
-  check_close(other.y, interleaved(normalized(channel_a, a, 1, 0, 0.1), normalized(channel_b, b, 1, 0, 0.1)));
-  check_close(other.after.at("moving_mean").array(), {0.5 * a.mean, 0.5 * b.mean});
-  check_close(other.after.at("moving_variance").array(), {0.5 + 0.5 * a.variance, 0.5 + 0.5 * b.variance});
+  check_doubles(other.y,
+                interleaved(normalized_doubles(channel_a, a, 1, 0, 0.1), normalized_doubles(channel_b, b, 1, 0, 0.1)));
+  check_doubles(other.after.at("moving_mean").array(), {0.5 * a.mean, 0.5 * b.mean});
+  check_doubles(other.after.at("moving_variance").array(), {0.5 + 0.5 * a.variance, 0.5 + 0.5 * b.variance});
 }
 
 TEST_CASE("batch_norm in evaluation, and frozen, normalises by the moving statistics and leaves them") {
   LayerCall call{.state = {{"moving_mean", array(Doubles{1, 2})}, {"moving_variance", array(Doubles{4, 9})}},
                  .training = false};
-  const Doubles expected = interleaved(normalized(channel_a, {1, 4}, 1, 0), normalized(channel_b, {2, 9}, 1, 0));
+  const Doubles expected =
+      interleaved(normalized_doubles(channel_a, {1, 4}, 1, 0), normalized_doubles(channel_b, {2, 9}, 1, 0));
   const auto evaluated = run_layer(batch_norm_with({}), two_channels(), call);
-  check_close(evaluated.y, expected);
+  check_doubles(evaluated.y, expected);
   call.training = true;
   const auto frozen = run_layer(batch_norm_with({.trainable = false}), two_channels(), call);
-  check_close(frozen.y, expected);
+  check_doubles(frozen.y, expected);
   for (const auto& result : {evaluated, frozen}) {
     for (const std::string name : {"moving_mean", "moving_variance"}) {
       CHECK(result.after.at(name).array().to_bytes() == result.before.at(name).array().to_bytes());
@@ -105,8 +109,9 @@ TEST_CASE("batch_norm takes statistics over all dimensions but the last") {
   const auto image = run_layer(batch_norm_with({}), x);
   const auto rows = run_layer(batch_norm_with({}), reshape(x, {24, 2}));
   CHECK(image.y.shape() == x.shape());
-  check_close(image.y, rows.y.to_vector<double>());
-  check_close(image.after.at("moving_variance").array(), rows.after.at("moving_variance").array().to_vector<double>());
+  check_doubles(image.y, rows.y.to_vector<double>());
+  check_doubles(image.after.at("moving_variance").array(),
+                rows.after.at("moving_variance").array().to_vector<double>());
 }
 
 TEST_CASE("batch_norm keeps statistics of half precision in float32") {
@@ -119,7 +124,7 @@ TEST_CASE("batch_norm keeps statistics of half precision in float32") {
   std::fill_n(values.begin(), 24, 2.0F);
   const auto result = run_layer(batch_norm_with({.momentum = 0}), convert(array(values, {1024, 1}), bfloat16));
   CHECK(result.y.dtype() == bfloat16);
-  check_close(result.after.at("moving_mean").array(), {1 + 24.0 / 1024}, 1e-6);
+  check_doubles(result.after.at("moving_mean").array(), {1 + 24.0 / 1024}, 1e-6);
 }
 
 TEST_CASE("rows of weight 0 count in no statistic, on any number of replicas") {
@@ -130,13 +135,13 @@ TEST_CASE("rows of weight 0 count in no statistic, on any number of replicas") {
   const auto [trainable, state] = model.init(random::key(0), x);
   const Statistics a = statistics(channel_a);
   const Statistics b = statistics(channel_b);
-  const Doubles expected = interleaved(normalized(channel_a, a, 1, 0), normalized(channel_b, b, 1, 0));
+  const Doubles expected = interleaved(normalized_doubles(channel_a, a, 1, 0), normalized_doubles(channel_b, b, 1, 0));
   for (const tests::Replicas replicas : {tests::Replicas{1, 1}, {2, 2}, {4, 2}, {8, 2}}) {
     CAPTURE(replicas.shards);
     const auto [y, next] = tests::call_on(replicas, model, trainable, state, {x, zeros({8}), weight}, true);
-    check_close(slice_in_dim(y, 0, 4, 0), expected);
-    check_close(next.at("moving_mean").array(), {a.mean, b.mean});
-    check_close(next.at("moving_variance").array(), {a.variance, b.variance});
+    check_doubles(slice_in_dim(y, 0, 4, 0), expected);
+    check_doubles(next.at("moving_mean").array(), {a.mean, b.mean});
+    check_doubles(next.at("moving_variance").array(), {a.variance, b.variance});
   }
 }
 
@@ -145,9 +150,9 @@ TEST_CASE("a batch without a real row normalises to 0 and keeps the state") {
                        .rows = zeros({4})};
   for (const bool synchronized : {true, false}) {
     const auto result = run_layer(batch_norm_with({.synchronized = synchronized}), two_channels(), call);
-    check_close(result.y, Doubles(8, 0.0));
-    check_close(result.after.at("moving_mean").array(), {1, 2});
-    check_close(result.after.at("moving_variance").array(), {4, 9});
+    check_doubles(result.y, Doubles(8, 0.0));
+    check_doubles(result.after.at("moving_mean").array(), {1, 2});
+    check_doubles(result.after.at("moving_variance").array(), {4, 9});
   }
 }
 
@@ -160,14 +165,14 @@ TEST_CASE("not synchronized: each shard's own statistics, moving ones averaged o
   const auto [y, next] = tests::call_on({4, 2}, model, trainable, state, {x, zeros({8}), all}, true);
   const double side = 1 / std::sqrt(1 + 1e-3);
   const double wide = 5 / std::sqrt(25 + 1e-3);
-  check_close(y, {-side, side, -wide, wide, 0, 0, 0, 0});
-  check_close(next.at("moving_mean").array(), {(2 + 15 + 7 + 8) / 4.0});
-  check_close(next.at("moving_variance").array(), {(1 + 25) / 4.0});
+  check_doubles(y, {-side, side, -wide, wide, 0, 0, 0, 0});
+  check_doubles(next.at("moving_mean").array(), {(2 + 15 + 7 + 8) / 4.0});
+  check_doubles(next.at("moving_variance").array(), {(1 + 25) / 4.0});
 
   const Array half = array({1.0F, 1.0F, 1.0F, 1.0F, 0.0F, 0.0F, 0.0F, 0.0F});
   const Tree uneven = tests::call_on({4, 2}, model, trainable, state, {x, zeros({8}), half}, true).second;
-  check_close(uneven.at("moving_mean").array(), {(2 + 15) / 2.0});
-  check_close(uneven.at("moving_variance").array(), {(1 + 25) / 2.0});
+  check_doubles(uneven.at("moving_mean").array(), {(2 + 15) / 2.0});
+  check_doubles(uneven.at("moving_variance").array(), {(1 + 25) / 2.0});
 }
 
 TEST_CASE("derivatives of both orders through batch statistics equal differences, forward and in reverse") {
@@ -202,10 +207,10 @@ TEST_CASE("layer_norm: each row by its own mean and biased variance") {
   const auto result = run_layer(layer, tests::doubles({1, 2, 4, 9, -3, 0, 5, 6}, {2, 4}), call);
   Doubles expected;
   for (const Doubles& row : {channel_a, channel_b}) {
-    Doubles y = normalized(row, statistics(row), 1, 0);
+    Doubles y = normalized_doubles(row, statistics(row), 1, 0);
     for (std::size_t i = 0; i < 4; ++i) expected.push_back(y[i] * static_cast<double>(i + 1) + (i == 3 ? 7 : 0));
   }
-  check_close(result.y, expected);
+  check_doubles(result.y, expected);
   CHECK(result.after.size() == 0);
   const auto bare =
       run_layer([](Scope& scope,

@@ -32,9 +32,9 @@ Model<Array, Array> network(Seen* seen = nullptr) {
   });
 }
 
-Array rows() { return random::normal(random::key(5), {6, 3}); }
+Array six_rows() { return random::normal(random::key(5), {6, 3}); }
 
-double distance(const Array& a, const Array& b) {
+double float64_distance(const Array& a, const Array& b) {
   return max(abs(convert(a, float64) - convert(b, float64))).item<double>();
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("rules: a path, a pattern of all of it, the nearest layer around it") 
 }
 
 TEST_CASE("a model keeps, computes and gives the dtypes of its policy; state keeps its own") {
-  const Array x = rows();
+  const Array x = six_rows();
   const auto plain = network();
   const auto [w32, state32] = plain.init(random::key(1), x);
   for (const std::string& text : narrow_names) {
@@ -122,8 +122,8 @@ TEST_CASE("a model keeps, computes and gives the dtypes of its policy; state kee
     CHECK(y.dtype() == float32);
     check_same_types(state, next, "state");
     const auto [expected, next32] = plain.stateless_call(w32, state32, x, true);
-    CHECK(distance(y, expected) < 0.05);
-    CHECK(distance(next.at("norm/moving_mean").array(), next32.at("norm/moving_mean").array()) < 1e-3);
+    CHECK(float64_distance(y, expected) < 0.05);
+    CHECK(float64_distance(next.at("norm/moving_mean").array(), next32.at("norm/moving_mean").array()) < 1e-3);
     check_same_bits(next.at("drop/rng").array(), next32.at("drop/rng").array());
     for (const Variable& v : model.variables(x)) {
       CHECK(v.type.dtype == (v.trainable ? policy.dtypes().param : state32.at(v.path).array().dtype()));
@@ -133,10 +133,10 @@ TEST_CASE("a model keeps, computes and gives the dtypes of its policy; state kee
 
 TEST_CASE("float32 as a policy is the model without one, bit for bit") {
   const auto plain = network(), named = with_precision(plain, "float32");
-  const auto [w, state] = plain.init(random::key(1), rows());
-  CHECK(fingerprint(named.init(random::key(1), rows()).first) == fingerprint(w));
-  const auto [y, next] = plain.stateless_call(w, state, rows(), true);
-  const auto [same, after] = named.stateless_call(w, state, rows(), true);
+  const auto [w, state] = plain.init(random::key(1), six_rows());
+  CHECK(fingerprint(named.init(random::key(1), six_rows()).first) == fingerprint(w));
+  const auto [y, next] = plain.stateless_call(w, state, six_rows(), true);
+  const auto [same, after] = named.stateless_call(w, state, six_rows(), true);
   check_same_bits(y, same);
   CHECK(fingerprint(next) == fingerprint(after));
 }
@@ -145,10 +145,10 @@ TEST_CASE("a rule gives a layer other dtypes, and a layer may ask for its own") 
   Seen seen;
   const auto model = with_precision(
       network(&seen), PrecisionPolicy("mixed_bfloat16").with_rules({{"head/.*", "float32"}, {"in/bias", "bfloat16"}}));
-  const auto [w, state] = model.init(random::key(1), rows());
+  const auto [w, state] = model.init(random::key(1), six_rows());
   CHECK(w.at("in/bias").array().dtype() == bfloat16);
   CHECK(w.at("in/kernel").array().dtype() == float32);
-  static_cast<void>(model.stateless_call(w, state, rows(), false));
+  static_cast<void>(model.stateless_call(w, state, six_rows(), false));
   CHECK(seen.hidden == bfloat16);
   CHECK(seen.head == float32);
 
@@ -157,10 +157,10 @@ TEST_CASE("a rule gives a layer other dtypes, and a layer may ask for its own") 
     CHECK(h.dtype() == bfloat16);
     return dense(s["b"].with_precision("float32"), h, {.units = 2});
   });
-  const auto [v, none] = inside.init(random::key(0), rows());
+  const auto [v, none] = inside.init(random::key(0), six_rows());
   CHECK(v.at("a/kernel").array().dtype() == bfloat16);
   CHECK(v.at("b/kernel").array().dtype() == float32);
-  CHECK(inside.stateless_call(v, none, rows(), false).first.dtype() == float32);
+  CHECK(inside.stateless_call(v, none, six_rows(), false).first.dtype() == float32);
 }
 
 TEST_CASE("a rule that nothing takes is an error of init, and two that do of any call") {
@@ -169,12 +169,12 @@ TEST_CASE("a rule that nothing takes is an error of init, and two that do of any
   };
   expect_error<ValueError>(
       [&] {
-        static_cast<void>(ruled({{"haed/.*", "float32"}}).init(random::key(0), rows()));
+        static_cast<void>(ruled({{"haed/.*", "float32"}}).init(random::key(0), six_rows()));
       },
       "\"haed/.*\"", "head/kernel", "leave it out");
   expect_error<ValueError>(
       [&] {
-        static_cast<void>(ruled({{"head/.*", "float32"}, {".*/kernel", "float32"}}).init(random::key(0), rows()));
+        static_cast<void>(ruled({{"head/.*", "float32"}, {".*/kernel", "float32"}}).init(random::key(0), six_rows()));
       },
       "\"head/kernel\"", "multiple policies");
 }
@@ -200,14 +200,14 @@ TEST_CASE("trees of functions that know no Scope") {
   // Gradients are those of the masters, of a loss that is computed in 16 bits: jmp's way, and the model's.
   const Model<Array, Array> model([](Scope& s, const Array& x) { return dense(s["in"], x, {.units = 4}); });
   const auto narrow = with_precision(model, "mixed_bfloat16");
-  const auto [v, state] = narrow.init(random::key(2), rows());
+  const auto [v, state] = narrow.init(random::key(2), six_rows());
   const auto of_model = [&, state = state](const Tree& t) {
-    return sum(sin(narrow.stateless_call(t, state, rows(), true).first));
+    return sum(sin(narrow.stateless_call(t, state, six_rows(), true).first));
   };
   const auto by_hand = [](const Tree& t) {
     const PrecisionPolicy mixed("mixed_bfloat16");
     const Tree c = mixed.in_compute_dtypes(t);
-    const Array y = matmul(convert(rows(), bfloat16), c.at("in/kernel").array()) + c.at("in/bias").array();
+    const Array y = matmul(convert(six_rows(), bfloat16), c.at("in/kernel").array()) + c.at("in/bias").array();
     return sum(sin(convert(y, float32)));
   };
   const Tree a = grad(of_model)(v), b = grad(by_hand)(v);
@@ -241,18 +241,19 @@ TEST_CASE("jit, remat, vmap, scan_layers and two derivatives of a model in 16 bi
   const Model<Array, Array> wide(body);
   const auto narrow =
       with_precision(wide, PrecisionPolicy("mixed_bfloat16").with_rules({{"blocks/norm/.*", "float32"}}));
-  const auto [w, state] = narrow.init(random::key(3), rows());
+  const auto [w, state] = narrow.init(random::key(3), six_rows());
   CHECK(w.at("blocks/dense/kernel").array().type() == ArrayType{float32, {3, 3, 3}, {}});
   const auto of = [&, state = state](const Model<Array, Array>& model) {
     return [model, state](const Tree& t, const Array& x) { return model.stateless_call(t, state, x, true).first; };
   };
   const auto call = of(narrow);
-  const Array y = call(w, rows());
-  CHECK(distance(y, of(wide)(w, rows())) < 0.05);
-  check_same_bits(jit(call)(w, rows()), y);
-  const Array each = vmap([&, w = w](const Array& row) { return squeeze(call(w, expand_dims(row, 0)), {0}); })(rows());
-  CHECK(distance(each, y) < 0.02);
-  const auto loss_of = [](const auto& f) { return [f](const Tree& t) { return sum(square(f(t, rows()))); }; };
+  const Array y = call(w, six_rows());
+  CHECK(float64_distance(y, of(wide)(w, six_rows())) < 0.05);
+  check_same_bits(jit(call)(w, six_rows()), y);
+  const Array each =
+      vmap([&, w = w](const Array& row) { return squeeze(call(w, expand_dims(row, 0)), {0}); })(six_rows());
+  CHECK(float64_distance(each, y) < 0.02);
+  const auto loss_of = [](const auto& f) { return [f](const Tree& t) { return sum(square(f(t, six_rows()))); }; };
   const auto slope_of = [](const auto& loss) {
     return [loss](const Tree& t) { return optim::global_norm(grad(loss)(t)); };
   };
@@ -261,7 +262,7 @@ TEST_CASE("jit, remat, vmap, scan_layers and two derivatives of a model in 16 bi
     CAPTURE(path);
     CHECK(second.at(path).array().dtype() == float32);
     const double size = max(abs(expected.at(path).array())).item<double>();
-    CHECK(distance(second.at(path).array(), expected.at(path).array()) < 0.1 * (1 + size));
+    CHECK(float64_distance(second.at(path).array(), expected.at(path).array()) < 0.1 * (1 + size));
   }
 }
 
@@ -284,7 +285,7 @@ TEST_CASE("generating with a cache in a model of 16 bits") {
         }),
         "mixed_bfloat16");
     auto [part, next] = step.stateless_call(w, state, std::pair(slice_in_dim(x, t, t + 1, 1), cache), false).first;
-    CHECK(distance(part, slice_in_dim(y, t, t + 1, 1)) < 0.03);
+    CHECK(float64_distance(part, slice_in_dim(y, t, t + 1, 1)) < 0.03);
     cache = next;
   }
 }

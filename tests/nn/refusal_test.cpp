@@ -17,7 +17,7 @@ namespace {
 using Call = std::function<void(const Scope&, const Array&)>;
 
 template <class E>
-void refuses(const Array& x, const Call& call, const std::string& text) {
+void call_refuses(const Array& x, const Call& call, const std::string& text) {
   const Model<Array, Array> model([&](Scope& s, const Array& v) {
     call(s["layer"], v);
     return v;
@@ -29,42 +29,42 @@ void refuses(const Array& x, const Call& call, const std::string& text) {
 
 TEST_CASE("conv_lstm, mgu and conv_local say what does not fit") {
   const Array images = zeros({2, 3, 4, 4, 2}), rows = zeros({2, 3, 4});
-  refuses<ShapeError>(
+  call_refuses<ShapeError>(
       rows, [](const Scope& s, const Array& x) { conv_lstm(s, x, {.filters = 2}); },
       "[conv_lstm 'layer'] the input is f32[2,3,4]; give float sequences [N, T, spatial..., C]");
-  refuses<ValueError>(
+  call_refuses<ValueError>(
       images, [](const Scope& s, const Array& x) { conv_lstm(s, x, {}); }, "filters is 0; it must be at least 1");
-  refuses<ValueError>(
+  call_refuses<ValueError>(
       images,
       [](const Scope& s, const Array& x) {
         conv_lstm(s, x, {.filters = 1, .kernel = {3, 3, 3}});
       },
       "kernel are [3,3,3]; give one number of at least 1, or 2");
-  refuses<ShapeError>(
+  call_refuses<ShapeError>(
       images,
       [](const Scope& s, const Array& x) {
         conv_lstm(s, x, {.filters = 1}, {.initial = LstmState{zeros({2, 1}), zeros({2, 1})}});
       },
       "the initial state is f32[2,1]; give [2,4,4,1]");
-  refuses<ShapeError>(
+  call_refuses<ShapeError>(
       images, [](const Scope& s, const Array& x) { mgu(s, x, {.units = 2}); }, "[mgu 'layer'] the input is");
-  refuses<ValueError>(
+  call_refuses<ValueError>(
       rows, [](const Scope& s, const Array& x) { conv_local(s, x, {.filters = 2, .groups = 2}); },
       "there are 2 groups, which this layer does not read; conv has groups");
 }
 
 TEST_CASE("additive_attention and mel_spectrogram say what does not fit") {
   const Array rows = zeros({2, 3, 4});
-  refuses<ShapeError>(
+  call_refuses<ShapeError>(
       rows,
       [](const Scope& s, const Array& x) {
         additive_attention(s, x, zeros({2, 5, 3}));
       },
       "queries are f32[2,3,4], keys f32[2,5,3], values f32[2,5,3]; give floats");
-  refuses<ShapeError>(
+  call_refuses<ShapeError>(
       rows, [](const Scope& s, const Array& x) { additive_attention(s, x, x, {}, {.lengths = zeros({2})}); },
       "lengths are f32[2]; give an integer for each row");
-  refuses<ValueError>(
+  call_refuses<ValueError>(
       rows, [](const Scope& s, const Array& x) { additive_attention(s, x, x, {.dropout = 1}); }, "dropout");
   expect_error<ShapeError>(
       [] {

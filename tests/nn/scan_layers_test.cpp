@@ -16,7 +16,7 @@ using namespace lockstep;
 
 namespace {
 
-constexpr std::int64_t layers = 3;
+constexpr std::int64_t scanned_layers = 3;
 
 Array block(const Scope& s, const Array& x) {
   const Array h =
@@ -26,7 +26,7 @@ Array block(const Scope& s, const Array& x) {
 
 Array unrolled(const Scope& s, const Array& x) {
   Array h = x;
-  for (std::int64_t i = 0; i < layers; ++i) h = block(s["blocks"][std::to_string(i)], h);
+  for (std::int64_t i = 0; i < scanned_layers; ++i) h = block(s["blocks"][std::to_string(i)], h);
   return dense(s["head"], h, {.units = 4});
 }
 
@@ -34,10 +34,10 @@ Array scanned(const Scope& s, const Array& x) {
   const auto body = [](const Scope& layer, const Array& h) {
     return remat([&](const Array& v) { return block(layer, v); })(h);
   };
-  return dense(s["head"], scan_layers(s["blocks"], layers, body, x), {.units = 4});
+  return dense(s["head"], scan_layers(s["blocks"], scanned_layers, body, x), {.units = 4});
 }
 
-void check_bits(const Tree& a, const Tree& b) {
+void check_leaf_bits(const Tree& a, const Tree& b) {
   REQUIRE(a.paths() == b.paths());
   const std::vector<Array> p = a.leaves(), q = b.leaves();
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -67,20 +67,20 @@ TEST_CASE("scanned, rematerialised layers are the unrolled ones, bit for bit, dr
   const Array x = example();
   const auto [w, state] = plain.init(random::key(5), x);
   const auto [stacked_w, stacked_state] = loop.init(random::key(5), x);
-  CHECK(stacked_w.at("blocks/dense/kernel").array().shape() == Shape{layers, 8, 8});
-  check_bits(stacked_w, stack_layers(w, "blocks"));
-  check_bits(stacked_state, stack_layers(state, "blocks"));
+  CHECK(stacked_w.at("blocks/dense/kernel").array().shape() == Shape{scanned_layers, 8, 8});
+  check_leaf_bits(stacked_w, stack_layers(w, "blocks"));
+  check_leaf_bits(stacked_state, stack_layers(state, "blocks"));
   const auto [loss, next, gradients] = step(plain, w, state, x);
   const auto [loop_loss, loop_next, loop_gradients] = step(loop, stacked_w, stacked_state, x);
   CHECK(loop_loss.to_bytes() == loss.to_bytes());
-  check_bits(loop_next, stack_layers(next, "blocks"));
-  check_bits(loop_gradients, stack_layers(gradients, "blocks"));
+  check_leaf_bits(loop_next, stack_layers(next, "blocks"));
+  check_leaf_bits(loop_gradients, stack_layers(gradients, "blocks"));
 }
 
 TEST_CASE("stack_layers and unstack_layers undo one another") {
   const auto [w, state] = Model(unrolled).init(random::key(5), example());
-  check_bits(unstack_layers(stack_layers(w, "blocks"), "blocks"), w);
-  check_bits(stack_layers(w, "no layers here"), w);
+  check_leaf_bits(unstack_layers(stack_layers(w, "blocks"), "blocks"), w);
+  check_leaf_bits(stack_layers(w, "no layers here"), w);
   tests::expect_error<StateError>([&] { static_cast<void>(stack_layers(w, "head")); }, "none is \"0\"");
   const Tree uneven = Tree::dict({{"a", Tree(zeros({2}))}, {"b", Tree(zeros({3}))}});
   tests::expect_error<StateError>([&] { static_cast<void>(unstack_layers(uneven, "")); }, "expected one first extent");
@@ -90,11 +90,11 @@ TEST_CASE("layers scanned twice go on: statistics and draws are those of two unr
   const auto layer = [](const Scope& s, const Array& x) {
     return dropout(s["drop"], batch_norm(s["norm"], x, {.momentum = 0.5}), 0.5) + x;
   };
-  const auto pass = [&](const Scope& s, const Array& x) { return scan_layers(s["l"], layers, layer, x); };
+  const auto pass = [&](const Scope& s, const Array& x) { return scan_layers(s["l"], scanned_layers, layer, x); };
   const Model loop([&](const Scope& s, const Array& x) { return pass(s, pass(s, x)); });
   const Model plain([&](const Scope& s, const Array& x) {
     Array h = x;
-    for (std::int64_t i = 0; i < 2 * layers; ++i) h = layer(s["l"][std::to_string(i % layers)], h);
+    for (std::int64_t i = 0; i < 2 * scanned_layers; ++i) h = layer(s["l"][std::to_string(i % scanned_layers)], h);
     return h;
   });
   const Array x = tests::spread_values({8, 6});
@@ -102,7 +102,7 @@ TEST_CASE("layers scanned twice go on: statistics and draws are those of two unr
   const auto [y, next] = plain.stateless_call(w, state, x, true);
   const auto [loop_y, loop_next] = loop.stateless_call(stack_layers(w, "l"), stack_layers(state, "l"), x, true);
   CHECK(loop_y.to_bytes() == y.to_bytes());
-  check_bits(loop_next, stack_layers(next, "l"));
+  check_leaf_bits(loop_next, stack_layers(next, "l"));
 }
 
 TEST_CASE("layers of layers: each slice is drawn as the layer of that number in that layer") {
@@ -194,7 +194,7 @@ TEST_CASE("a while_loop carries draws; its condition may read state and not chan
   const auto [y, next] = loop.stateless_call(w, state, x, true);
   const auto [expected, expected_next] = plain.stateless_call(w, state, x, true);
   CHECK(y.to_bytes() == expected.to_bytes());
-  check_bits(next, expected_next);
+  check_leaf_bits(next, expected_next);
   const Model draws_in_cond([&](const Scope& s, const Array& v) {
     return while_loop([&](const Array& c) { return sum(noise(s, c)) < 0; }, [](const Array& c) { return c; }, v);
   });
@@ -222,6 +222,6 @@ TEST_CASE("a custom derivative's function may draw and keep state") {
   };
   const auto [value, gradient] = value_and_grad(loss)(x);
   CHECK(value.second.first.to_bytes() == expected.to_bytes());
-  check_bits(value.second.second, expected_next);
+  check_leaf_bits(value.second.second, expected_next);
   CHECK(gradient.to_vector<double>() == std::vector<double>(48, 3.0));
 }

@@ -9,6 +9,7 @@
 
 #include <lockstep/error.h>
 
+#include "tests/ops/numbers.h"
 #include "tests/support/directions.h"
 #include "tests/support/op_functions.h"
 
@@ -16,14 +17,12 @@
 namespace lockstep::tests {
 namespace {
 
-using Kind = ir::Derivative::Kind;
-
 bool differences_exist(const ir::Primitive& op, const ir::Sample& sample) {
   return all_double(input_types(sample)) && all_double(output_types(op, sample));
 }
 
 /// x + step * dx for the active operands.
-Arrays moved(Arrays x, const Arrays& dx, const std::vector<bool>& active, double step) {
+Arrays moved_along(Arrays x, const Arrays& dx, const std::vector<bool>& active, double step) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (active[i]) x[i] = tests::moved(x[i], dx[next++], step);
@@ -34,7 +33,7 @@ Arrays moved(Arrays x, const Arrays& dx, const std::vector<bool>& active, double
 /// Central differences of the inexact results, extrapolated once.
 Arrays differences(const FunctionPtr& function, const Arrays& x, const Arrays& dx, const std::vector<bool>& active) {
   const auto inexact_results = [&](double step) {
-    Arrays y = run(function, moved(x, dx, active, step));
+    Arrays y = run(function, moved_along(x, dx, active, step));
     std::erase_if(y, [](const ir::ReferenceArray& array) { return !is_inexact(array.type.dtype); });
     return y;
   };

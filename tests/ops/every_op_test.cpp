@@ -6,13 +6,12 @@
 #include <lockstep/error.h>
 
 #include "engine/ir/text/parse.h"
+#include "tests/ops/numbers.h"
 #include "tests/support/op_functions.h"
 
 // The loop over ops.def: an op without a rule or without samples fails here.
 namespace lockstep::tests {
 namespace {
-
-using Kind = ir::Derivative::Kind;
 
 bool has_size(const ir::Primitive& op, std::int64_t size) {
   for (const ir::Sample& sample : op.samples()) {

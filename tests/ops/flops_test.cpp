@@ -5,12 +5,11 @@
 #include <doctest/doctest.h>
 
 #include "engine/ops/primitives.h"
+#include "tests/ops/numbers.h"
 
 namespace lockstep::tests {
 
 namespace {
-
-using Dims = std::vector<std::int64_t>;
 
 double flops(const std::string& op, const std::vector<ArrayType>& inputs, const Attrs& attrs = {}) {
   const ir::Primitive& primitive = *ops::find_primitive(op);

@@ -15,7 +15,7 @@ namespace {
 using Ids = std::vector<std::int64_t>;
 
 /// The number of each result element's source, counted through all operands; keys are what every moving op takes.
-std::vector<ir::ReferenceArray> moved(const ir::Primitive& op, const ir::Sample& sample) {
+std::vector<ir::ReferenceArray> moved_by_op(const ir::Primitive& op, const ir::Sample& sample) {
   std::vector<ir::ReferenceArray> inputs, outputs;
   std::int64_t next = 0;
   for (const ArrayType& type : input_types(sample)) {
@@ -85,7 +85,7 @@ int for_each_sample(Check check) {
 
 TEST_CASE("an op that moves elements gives those of its operands, as often as it says") {
   const int checked = for_each_sample([](const ir::Primitive& op, const ir::Sample& sample) {
-    const std::vector<ir::ReferenceArray> results = moved(op, sample);
+    const std::vector<ir::ReferenceArray> results = moved_by_op(op, sample);
     Ids ids = all_ids(results);
     std::int64_t all = 0;
     for (const ArrayType& type : input_types(sample)) all += type.size();
@@ -108,7 +108,7 @@ TEST_CASE("a view reads what the reference copies") {
   for_each_sample([&](const ir::Primitive& op, const ir::Sample& sample) {
     if (!op.view) return;
     const Shape from = input_types(sample)[0].shape;
-    const ir::ReferenceArray result = moved(op, sample)[0];
+    const ir::ReferenceArray result = moved_by_op(op, sample)[0];
     CHECK(through(op.view(sample.attrs, from, contiguous(from)), result.type.shape) == result.integers());
     ++views;
   });

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/optim_contrib.h>
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
@@ -23,8 +24,8 @@ namespace {
 Tree params_of(const Array& a) { return Tree::dict({{"layer", Tree::dict({{"a", Tree(a)}})}}); }
 
 /// Parameters and state after updates by the same gradient.
-std::pair<Array, Tree> trained(const optim::GradientTransformation& optimizer, const Array& start,
-                               const Array& gradient, int steps) {
+std::pair<Array, Tree> trained_with_state(const optim::GradientTransformation& optimizer, const Array& start,
+                                          const Array& gradient, int steps) {
   Tree params = params_of(start), state = optimizer.init(params);
   const Tree gradients = params_of(gradient);
   for (int i = 0; i < steps; ++i) {
@@ -93,9 +94,10 @@ TEST_CASE("moments in bfloat16: the state is narrow, updates are close to those 
   };
   for (const auto& [label, optimizer] : optimizers) {
     CAPTURE(label);
-    const auto [expected, wide_state] = trained(optimizer, start, gradient, 8);
+    const auto [expected, wide_state] = trained_with_state(optimizer, start, gradient, 8);
     for (const std::optional<std::uint64_t>& seed : {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(3)}) {
-      const auto [given, state] = trained(optim::moments_dtype(optimizer, bfloat16, seed), start, gradient, 8);
+      const auto [given, state] =
+          trained_with_state(optim::moments_dtype(optimizer, bfloat16, seed), start, gradient, 8);
       CHECK(max(abs(given - expected)).item<float>() < 0.05F * max(abs(expected - start)).item<float>());
       const Tree& inner = state.at("inner");
       REQUIRE(inner.paths() == wide_state.paths());
@@ -122,7 +124,7 @@ TEST_CASE("copies of parameters stay as they are: without a gradient no paramete
       {"average_parameters", optim::chain(still, optim::average_parameters(0.9, {.overwrite_every = 2}))}};
   for (const auto& [label, rule] : rules) {
     CAPTURE(label);
-    const Array end = trained(optim::moments_dtype(rule, bfloat16), start, none, 4).first;
+    const Array end = trained_with_state(optim::moments_dtype(rule, bfloat16), start, none, 4).first;
     CHECK(max(abs(end - start)).item<float>() < 1e-6F);
   }
 }
@@ -132,8 +134,9 @@ TEST_CASE("float16 keeps averages of gradients, and none of squares, which it ha
   for (const double size : {1e-5, 3e4}) {
     CAPTURE(size);
     const Array gradient = full({4}, size);
-    const Array expected = trained(optim::adam(0.1), start, gradient, 20).first;
-    const auto [given, state] = trained(optim::moments_dtype(optim::adam(0.1), float16), start, gradient, 20);
+    const Array expected = trained_with_state(optim::adam(0.1), start, gradient, 20).first;
+    const auto [given, state] =
+        trained_with_state(optim::moments_dtype(optim::adam(0.1), float16), start, gradient, 20);
     CHECK(max(abs(given - expected)).item<float>() < 0.01F * max(abs(expected)).item<float>());
     CHECK(state.at("inner/0/mu/layer/a").array().dtype() == float16);
     CHECK(state.at("inner/0/nu/layer/a").array().dtype() == float32);
@@ -178,10 +181,11 @@ TEST_CASE("parameters of 16 bits: what is added is exactly what was rounded") {
 TEST_CASE("wider parameters get the inner updates; draws differ by seed, step and path") {
   const Array start = full({512}, 1.5, bfloat16), gradient = full({512}, 1.0, float32);
   const auto wide =
-      trained(optim::stochastic_rounding(optim::sgd(1e-3), 1), convert(start, float32), gradient, 2).first;
-  check_same_bits(wide, trained(optim::sgd(1e-3), convert(start, float32), gradient, 2).first);
+      trained_with_state(optim::stochastic_rounding(optim::sgd(1e-3), 1), convert(start, float32), gradient, 2).first;
+  check_same_bits(wide, trained_with_state(optim::sgd(1e-3), convert(start, float32), gradient, 2).first);
   const auto after = [&](std::uint64_t seed, int steps) {
-    return trained(optim::stochastic_rounding(optim::sgd(1e-3), seed), start, gradient, steps).first.to_bytes();
+    return trained_with_state(optim::stochastic_rounding(optim::sgd(1e-3), seed), start, gradient, steps)
+        .first.to_bytes();
   };
   CHECK(after(1, 1) == after(1, 1));
   CHECK(after(1, 1) != after(2, 1));
@@ -202,7 +206,7 @@ TEST_CASE("moments of what a mask or a label takes are kept in 16 bits as well")
   const auto label = [](const std::string&, const Array&) { return "all"; };
   for (const auto& inner :
        {optim::masked(optim::adam(0.1), optim::below("layer")), optim::partition({{"all", optim::adam(0.1)}}, label)}) {
-    const Tree state = trained(optim::moments_dtype(inner, bfloat16), ones({4}), ones({4}), 2).second;
+    const Tree state = trained_with_state(optim::moments_dtype(inner, bfloat16), ones({4}), ones({4}), 2).second;
     int narrow = 0;
     for (const Array& leaf : state.leaves()) narrow += leaf.dtype() == bfloat16 ? 1 : 0;
     CHECK(narrow == 2);

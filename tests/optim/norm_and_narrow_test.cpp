@@ -1,13 +1,14 @@
 #include <cmath>
 #include <complex>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/optim_contrib.h>
 
+#include "tests/optim/values.h"
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"
 
@@ -17,10 +18,9 @@ using namespace lockstep;
 using tests::check_close;
 using tests::expect_error;
 using tests::values;
+using tests::Values;
 
 namespace {
-
-using Values = std::vector<double>;
 
 Tree leaf(const Values& v, DType dtype = float32) { return Tree::dict({{"a", Tree(convert(array(v), dtype))}}); }
 
@@ -33,7 +33,8 @@ Values clipped(const Tree& gradients) {
 }
 
 /// Parameters after updates by the same gradients.
-Array trained(const optim::GradientTransformation& optimizer, const Array& start, const Array& gradient, int steps) {
+Array trained_parameters(const optim::GradientTransformation& optimizer, const Array& start, const Array& gradient,
+                         int steps) {
   Tree params = Tree::dict({{"a", Tree(start)}});
   Tree state = optimizer.init(params);
   for (int i = 0; i < steps; ++i) {
@@ -120,12 +121,12 @@ TEST_CASE("adam of float16 stays finite where a gradient is 0 and moves where it
   // A first step of Adam is -rate * g / (|g| + epsilon).
   const Array start = convert(array(Values{1, 1, 1, 1}), float16);
   const Array gradient = convert(array(Values{0, 1e-4, -6e-8, 300}), float16);
-  const Values after = values(trained(optim::adam(0.125), start, gradient, 1));
+  const Values after = values(trained_parameters(optim::adam(0.125), start, gradient, 1));
   CHECK(after[0] == 1);
   CHECK(after[1] == doctest::Approx(0.875).epsilon(1e-3));
   CHECK(after[2] == doctest::Approx(1 + 0.125 * 5.96e-8 / (5.96e-8 + 1e-8)).epsilon(1e-3));
   CHECK(after[3] == doctest::Approx(0.875).epsilon(1e-3));
-  for (const double x : values(trained(optim::adam(0.125), start, gradient, 20))) CHECK(std::isfinite(x));
+  for (const double x : values(trained_parameters(optim::adam(0.125), start, gradient, 20))) CHECK(std::isfinite(x));
 }
 
 TEST_CASE("an update of narrow parameters is rounded once") {
@@ -135,7 +136,7 @@ TEST_CASE("an update of narrow parameters is rounded once") {
   const Tree sum = optim::apply_updates(Tree(one), Tree(full({1}, 0x1p-8 + 0x1p-16)));
   CHECK(values(sum.array()) == Values{1 + 0x1p-7});
   // The learning rate is not rounded to bfloat16: 100 * 0.0101 = 1.01, which is nearest to 1.0078125.
-  const Array moved = trained(optim::sgd(0.0101), full({1}, 0.0, bfloat16), full({1}, -100.0, bfloat16), 1);
+  const Array moved = trained_parameters(optim::sgd(0.0101), full({1}, 0.0, bfloat16), full({1}, -100.0, bfloat16), 1);
   CHECK(values(moved) == Values{1.0078125});
 }
 

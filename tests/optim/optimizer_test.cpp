@@ -11,14 +11,14 @@
 #include <lockstep/optim.h>
 #include <lockstep/transforms.h>
 
+#include "tests/optim/values.h"
 #include "tests/support/expect_error.h"
 
 using namespace lockstep;
 using optim::GradientTransformation;
+using tests::Values;
 
 namespace {
-
-using Values = std::vector<double>;
 
 Tree tree_of(const Values& a, const Values& b) { return Tree::dict({{"a", Tree(array(a))}, {"b", Tree(array(b))}}); }
 

@@ -18,7 +18,7 @@ std::string fused(const std::string& text) {
   return result->print(0);
 }
 
-constexpr Golden table[] = {
+constexpr Golden fuse_table[] = {
     {"a chain with a constant",
      R"({ lambda a:f32[4] b:f32[4]. let c:f32[4] = full[dtype=f32 shape=[4] value=2.0]
         d:f32[4] = mul a c
@@ -272,7 +272,7 @@ constexpr Golden table[] = {
 }  // namespace
 
 TEST_CASE("element-wise equations are fused") {
-  for (const Golden& golden : table) {
+  for (const Golden& golden : fuse_table) {
     CAPTURE(golden.what);
     CHECK(fused(golden.before) == printed(golden.after));
   }

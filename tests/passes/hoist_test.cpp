@@ -9,7 +9,7 @@
 namespace lockstep::tests {
 namespace {
 
-const Golden goldens[] = {
+const Golden hoist_goldens[] = {
     {"what is the same each time is computed in front; a view of it stays", invariant_scan,
      R"({ lambda a:f32[2,3] b:f32[3] c:f32[4,2].
         let d:f32[2,3] = exp a
@@ -26,7 +26,7 @@ const Golden goldens[] = {
 }  // namespace
 
 TEST_CASE("hoist: the text after it, and the same values") {
-  for (const Golden& golden : goldens) check_golden(golden, passes::hoist);
+  for (const Golden& golden : hoist_goldens) check_golden(golden, passes::hoist);
 }
 
 TEST_CASE("what changes from one iteration to the next, or need not run at all, stays in the scan") {

@@ -11,7 +11,7 @@
 namespace lockstep::tests {
 namespace {
 
-const Golden goldens[] = {
+const Golden carry_goldens[] = {
     {"a weight that a scan carries",
      R"({ lambda a:f32[3,3] b:f32[3] c:f32[4,3].
         let d:f32[3,3] e:f32[3] f:f32[4,3] = scan[body={ lambda g:f32[3,3] h:f32[3] i:f32[3].
@@ -64,7 +64,7 @@ const Golden goldens[] = {
 }  // namespace
 
 TEST_CASE("invariant_carries: the text after it, and the same values") {
-  for (const Golden& golden : goldens) {
+  for (const Golden& golden : carry_goldens) {
     CAPTURE(std::string(golden.what));
     const ir::FunctionPtr before = ir::parse(golden.before, ops::find_primitive);
     const ir::FunctionPtr after = run_pass(passes::invariant_carries, golden.before);

@@ -13,7 +13,7 @@ namespace lockstep::tests {
 namespace {
 
 /// The text of a function after a pass.
-std::string after(ir::FunctionPtr (*pass)(const ir::FunctionPtr&), const std::string& text) {
+std::string text_after(ir::FunctionPtr (*pass)(const ir::FunctionPtr&), const std::string& text) {
   return run_pass(pass, text)->print(0);
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("simplify rewrites only what keeps bits") {
   };
   for (const Golden& golden : table) {
     CAPTURE(golden.what);
-    CHECK(after(passes::simplify, golden.before) == printed(golden.after));
+    CHECK(text_after(passes::simplify, golden.before) == printed(golden.after));
   }
 }
 
@@ -94,18 +94,18 @@ TEST_CASE("fold computes what is arithmetic on constants, where every kernel rou
   };
   for (const Golden& golden : table) {
     CAPTURE(golden.what);
-    CHECK(after(passes::fold, golden.before) == printed(golden.after));
+    CHECK(text_after(passes::fold, golden.before) == printed(golden.after));
   }
 }
 
 TEST_CASE("dce drops what nobody uses, results of maps included") {
-  CHECK(after(passes::dce, R"({ lambda a:f32[2] b:f32[2]. let c:f32[2] = neg a
+  CHECK(text_after(passes::dce, R"({ lambda a:f32[2] b:f32[2]. let c:f32[2] = neg a
         d:f32[2] = sin c
         e:f32[2] = cos b in (c,) })") == printed("{ lambda a:f32[2] b:f32[2]. let c:f32[2] = neg a in (c,) }"));
 }
 
 TEST_CASE("decompose writes a split as slices") {
-  CHECK(after(passes::decompose, R"({ lambda a:f32[2,5]. let b:f32[2,2] c:f32[2,3] = split[dim=1 sizes=[2,3]] a
+  CHECK(text_after(passes::decompose, R"({ lambda a:f32[2,5]. let b:f32[2,2] c:f32[2,3] = split[dim=1 sizes=[2,3]] a
         d:f32[2,2] = neg b in (d,c) })") == printed(R"({ lambda a:f32[2,5].
         let b:f32[2,2] = slice[limit=[2,2] start=[0,0] strides=[1,1]] a
         c:f32[2,3] = slice[limit=[2,5] start=[0,2] strides=[1,1]] a
@@ -113,7 +113,7 @@ TEST_CASE("decompose writes a split as slices") {
 }
 
 TEST_CASE("cse merges equal equations, random ones too") {
-  CHECK(after(passes::cse, R"({ lambda a:f32[2] k:key[]. let b:f32[2] = sin a
+  CHECK(text_after(passes::cse, R"({ lambda a:f32[2] k:key[]. let b:f32[2] = sin a
         c:f32[2] = sin a
         d:f32[2] = cos a
         e:u32[4] = random_bits[shape=[4] width=32] k

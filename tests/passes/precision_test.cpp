@@ -11,7 +11,7 @@ namespace {
 
 std::string rounded(const std::string& text) { return run_pass(passes::multiply_in_bfloat16, text)->print(0); }
 
-constexpr Golden table[] = {
+constexpr Golden precision_table[] = {
     {"operands are rounded once each, results between layers too, gradients of weights are not",
      R"({ lambda a:f32[4,4] b:f32[8,4]. let c:f32[8,4] = tanh b
         d:f32[8,4] = dot_general[batch=([],[]) contract=([1],[0])] c a
@@ -121,7 +121,7 @@ constexpr Golden table[] = {
 }  // namespace
 
 TEST_CASE("products in bfloat16") {
-  for (const Golden& golden : table) {
+  for (const Golden& golden : precision_table) {
     CAPTURE(golden.what);
     CHECK(rounded(golden.before) == printed(golden.after));
   }

@@ -16,7 +16,7 @@ ir::FunctionPtr without_rematerialize_scans(const ir::FunctionPtr& f) {
 }
 
 /// After rematerialize_scans and dce, with every bit as before.
-ir::FunctionPtr after(const std::string& text) {
+ir::FunctionPtr rematerialized(const std::string& text) {
   const ir::FunctionPtr function = run_pass(without_rematerialize_scans, text);
   const ir::FunctionPtr before = ir::parse(text, ops::find_primitive);
   const std::vector<Elements> inputs = random_arrays(before->input_types(), 3);
@@ -75,7 +75,7 @@ TEST_CASE("a scan computes again what is quickly computed from other rows it rea
           in (w, u) } carries=1 consts=0 length=3 reverse=true unroll=1] c e
         x:f32[3,2] = add o o
     in (n, x) })";
-  CHECK(after(before)->print(0) == printed(golden));
+  CHECK(rematerialized(before)->print(0) == printed(golden));
 }
 
 TEST_CASE("rows are stacked that take longer to compute than to read, or need what is not read") {
@@ -104,7 +104,7 @@ TEST_CASE("rows are stacked that take longer to compute than to read, or need wh
     for (const bool reverse : {false, true}) {
       CAPTURE(it.what);
       CAPTURE(reverse);
-      CHECK(stacks_of_first(after(two_scans(it.body, it.rows, reverse))) == it.stacks);
+      CHECK(stacks_of_first(rematerialized(two_scans(it.body, it.rows, reverse))) == it.stacks);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
 
 // Writes functions for tests/python/module_test.py, with what they give here: <name>.function, and the bytes of the

@@ -15,6 +15,7 @@
 #include <lockstep/error.h>
 
 #include "engine/ops/reference_backend.h"
+#include "tests/runtime/values.h"
 #include "tests/support/drawn_cases.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/permissive_backend.h"
@@ -27,7 +28,6 @@ namespace lockstep::tests {
 namespace {
 
 using ir::Value;
-using Values = std::vector<Value>;
 using Hook = std::function<void()>;
 
 /// tanh, in front of which a process does something else: it sleeps, or fails.
@@ -62,7 +62,7 @@ class HookedTanh final : public backend::Backend {
   std::shared_ptr<Hook> hook_;
 };
 
-Value product(const Value& x, const Value& y, std::int64_t of_x, std::int64_t of_y) {
+Value product_along(const Value& x, const Value& y, std::int64_t of_x, std::int64_t of_y) {
   using Pairs = std::vector<std::vector<std::int64_t>>;
   return ops::apply_one(ops::primitives::dot_general(), {x, y},
                         {{"contract", Pairs{{of_x}, {of_y}}}, {"batch", Pairs{{}, {}}}});
@@ -81,8 +81,8 @@ ir::FunctionPtr step_of(const std::vector<std::int64_t>& widths) {
     const Value rows = ops::tanh(x[0]);
     Values results;
     for (std::size_t i = 1; i < x.size(); ++i) {
-      const Value made = product(rows, ops::pvary(x[i], {"batch"}), 1, 0);
-      const Value sum = ops::psum(product(rows, ops::cos(made), 0, 0), {"batch"});
+      const Value made = product_along(rows, ops::pvary(x[i], {"batch"}), 1, 0);
+      const Value sum = ops::psum(product_along(rows, ops::cos(made), 0, 0), {"batch"});
       results.push_back(x[i] - ops::tanh(sum) * 0.5);
     }
     return results;

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "tests/runtime/values.h"
 #include "tests/support/control_flow_program.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/permissive_backend.h"
@@ -11,15 +12,11 @@ namespace lockstep::tests {
 namespace {
 
 using ir::Value;
-using Values = std::vector<Value>;
-using Bodies = std::span<const Value>;
 
 const ArrayType counter{DType::int32, Shape{}, {}};
-ArrayType f32(const Shape& shape) { return {DType::float32, shape, {}}; }
-ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes(std::move(axes)); }
 
 /// `f` compiled, with and without passes, gives what `plain`, which has no loops and branches, evaluates to.
-void check_equal(const ir::FunctionPtr& f, const ir::FunctionPtr& plain,
+void check_plain(const ir::FunctionPtr& f, const ir::FunctionPtr& plain,
                  const std::vector<eval::HostArray>& arguments) {
   const Bytes expected = evaluated(unrolled(plain), arguments);
   for (const auto& backend : {ops::reference_backend(), permissive_backend()}) {
@@ -31,8 +28,8 @@ void check_equal(const ir::FunctionPtr& f, const ir::FunctionPtr& plain,
   }
 }
 
-std::shared_ptr<const executable::Executable> lowered(const ir::FunctionPtr& f,
-                                                      const std::shared_ptr<const backend::Backend>& backend) {
+std::shared_ptr<const executable::Executable> lowered_for(const ir::FunctionPtr& f,
+                                                          const std::shared_ptr<const backend::Backend>& backend) {
   compile::Options options;
   options.backends = {backend};
   options.verify = true;
@@ -64,7 +61,7 @@ TEST_CASE("a while loop runs as long as its condition holds") {
     std::vector<eval::HostArray> arguments = random_host_arrays(types, 3);
     arguments[0] = to_host(counter, {static_cast<double>(trips)});
     arguments[2] = to_host(counter, {0});
-    check_equal(f, plain, arguments);
+    check_plain(f, plain, arguments);
   }
 }
 
@@ -84,7 +81,7 @@ TEST_CASE("a condition that is a carry, and carries that are consts") {
     });
     std::vector<eval::HostArray> arguments = random_host_arrays(types, 3);
     arguments[1] = to_host(flag, {start});
-    check_equal(f, plain, arguments);
+    check_plain(f, plain, arguments);
   }
 }
 
@@ -118,7 +115,7 @@ TEST_CASE("every shard of a map goes round its loop as often as it has to, and t
       return Values{c, d};
     });
     const std::vector<eval::HostArray> arguments = {to_host(types[0], {2, 0, 3, 1}), random_host_arrays(types, 5)[1]};
-    check_equal(f, plain, arguments);
+    check_plain(f, plain, arguments);
   }
 }
 
@@ -151,9 +148,9 @@ TEST_CASE("a while loop with collectives: all devices go on as one decides") {
       });
       const std::vector<eval::HostArray> arguments = {to_host(counter, {static_cast<double>(trips)}),
                                                       random_host_arrays(types, 5)[1]};
-      check_equal(f, plain, arguments);
+      check_plain(f, plain, arguments);
       std::int64_t counted = -1;
-      runtime::run(*lowered(f, permissive_backend()), arguments, {}, &counted);
+      runtime::run(*lowered_for(f, permissive_backend()), arguments, {}, &counted);
       CHECK(counted == trips);
     }
   }
@@ -182,7 +179,7 @@ TEST_CASE("branches: the index is clamped, results are made, passed through or g
     });
     std::vector<eval::HostArray> arguments = random_host_arrays(types, 3);
     arguments[0] = to_host(counter, {static_cast<double>(index)});
-    check_equal(f, plain, arguments);
+    check_plain(f, plain, arguments);
   }
 }
 
@@ -211,7 +208,7 @@ TEST_CASE("branches with collectives in a map, and in a loop around it") {
       const auto f = program([&](ir::Builder&, Bodies v) { return cond(v[0], {v[1]}, branches); });
       const auto plain =
           program([&](ir::Builder& b, Bodies v) { return branches[static_cast<std::size_t>(index)](b, v.subspan(1)); });
-      check_equal(f, plain, {to_host(counter, {static_cast<double>(index)}), random_host_arrays(types, 5)[1]});
+      check_plain(f, plain, {to_host(counter, {static_cast<double>(index)}), random_host_arrays(types, 5)[1]});
     }
   }
 }
@@ -224,7 +221,7 @@ TEST_CASE("shards that go different ways, with collectives along another axis, a
   const auto f = mapped(types, spec, [&](ir::Builder&, Bodies v) {
     return cond(ops::reshape(v[0], Shape{}), {v[1]}, {first, second});
   });
-  CHECK_THROWS_WITH_AS(lowered(f, permissive_backend()),
+  CHECK_THROWS_WITH_AS(lowered_for(f, permissive_backend()),
                        doctest::Contains("cond: the predicate varies along data while what it decides on has "
                                          "collectives; expected all shards to go the same way; instead reduce the "
                                          "predicate (psum, pmax) or compute both ways and select"),
@@ -243,7 +240,7 @@ TEST_CASE("a kernel's exception leaves a loop that all devices are in, and the n
         },
         [](ir::Builder&, Bodies v) { return Values{ops::log(v[0]) * 0.5}; });
   });
-  const auto executable = lowered(f, std::make_shared<RefusingBackend>());
+  const auto executable = lowered_for(f, std::make_shared<RefusingBackend>());
   for (std::size_t bad = 0; bad < 4; ++bad) {
     Elements elements(4, 2.0);
     CHECK_NOTHROW(runtime::run(*executable, {to_host(type, elements)}));
@@ -271,9 +268,9 @@ TEST_CASE("what a call computes waits for all of its operands") {
       return Values{y * ops::broadcast_in_dim(s, y.shape(), {})};
     });
   };
-  check_equal(program(true), program(false), random_host_arrays(types, 5));
-  const auto kept = lowered(program(false), permissive_backend());
-  const auto recomputed = lowered(program(true), permissive_backend());
+  check_plain(program(true), program(false), random_host_arrays(types, 5));
+  const auto kept = lowered_for(program(false), permissive_backend());
+  const auto recomputed = lowered_for(program(true), permissive_backend());
   CHECK(kept->shard_bytes >= 2 * 64 * sizeof(float));  // sin(x) waits for the sum
   CHECK(recomputed->shard_bytes < 2 * 64 * sizeof(float));
 }

@@ -9,6 +9,7 @@
 #include "engine/eval/blocks.h"
 #include "engine/ops/collective/dimension_axes.h"
 #include "engine/ops/collective/local_part.h"
+#include "tests/runtime/values.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/permissive_backend.h"
@@ -21,10 +22,9 @@ namespace {
 
 using ir::Value;
 using ops::collective::LocalPart;
-using Values = std::vector<Value>;
 using Layout = std::vector<std::string>;
 
-const ir::AxisSizes& grid() {
+const ir::AxisSizes& data_and_model() {
   static const ir::AxisSizes mesh({{"data", 4}, {"model", 2}});
   return mesh;
 }
@@ -57,9 +57,9 @@ AxisSet axes_of(const Layout& layout) { return AxisSet(ops::collective::axes_of_
 
 /// What a process has of a whole array.
 eval::HostArray part_of(const eval::HostArray& whole, const Layout& layout, int process, int processes) {
-  const std::int64_t shards = grid().total() / processes;
-  const LocalPart part(layout, grid(), process * shards, shards);
-  const Shape block = local_type(whole.type, layout, grid()).shape;
+  const std::int64_t shards = data_and_model().total() / processes;
+  const LocalPart part(layout, data_and_model(), process * shards, shards);
+  const Shape block = local_type(whole.type, layout, data_and_model()).shape;
   const ArrayType type{whole.type.dtype, part.shape(block), {}};
   eval::HostArray result = eval::host_array(type, std::vector<std::byte>(static_cast<std::size_t>(type.nbytes())),
                                             *ops::reference_backend());
@@ -79,7 +79,7 @@ eval::HostArray part_of(const eval::HostArray& whole, const Layout& layout, int 
 
 /// A map from one layout to another, which mixes what all shards have.
 Value mixed(const Value& x, const Layout& from, const Layout& to, int devices) {
-  return map(std::vector{x}, {grid(), devices, {from}, {to}}, [&](ir::Builder&, std::span<const Value> v) {
+  return map(std::vector{x}, {data_and_model(), devices, {from}, {to}}, [&](ir::Builder&, std::span<const Value> v) {
     const AxisSet lost = axes_of(from).without(axes_of(to)), won = axes_of(to).without(axes_of(from));
     Value y = ops::sin(v[0]) + v[0] * 0.25;
     if (!lost.empty()) y = ops::psum(y, lost) * 0.5;
@@ -142,7 +142,7 @@ TEST_CASE("what lies cut goes from map to map without communication, where it la
   const ArrayType type{DType::float32, Shape{64, 32}, {}};
   const ir::FunctionPtr f = make_function({type, type}, [&](ir::Builder&, std::span<const Value> v) {
     const Value w = reshard(v[0], lies(layout, 1, true)), g = reshard(v[1], lies(layout, 1, true));
-    const MapSpec spec{grid(), 1, {layout, layout}, {layout}};
+    const MapSpec spec{data_and_model(), 1, {layout, layout}, {layout}};
     const Value next = map(std::vector{w, g}, spec,
                            [](ir::Builder&, std::span<const Value> x) { return Values{x[0] - x[1] * 0.5}; })[0];
     const Value kept = reshard(next, lies(layout));
@@ -203,14 +203,14 @@ TEST_CASE("an array that lies cut is read by maps of its layout alone, wherever 
 
 TEST_CASE("a process's part of an array") {
   // 8 shards in two processes: the second has data 2 and 3. Along model,data these are blocks 2, 3, 6 and 7.
-  const LocalPart part({"model,data", ""}, grid(), 4, 4);
+  const LocalPart part({"model,data", ""}, data_and_model(), 4, 4);
   CHECK(part.shape({2, 5}) == Shape{8, 5});
   CHECK(part.block_of(4) == std::vector<std::int64_t>{2, 0});
   CHECK(part.block_of(5) == std::vector<std::int64_t>{6, 0});
   CHECK(part.place(5, 0) == 2);
   CHECK(part.place(7, 0) == 3);
   CHECK(part.distinct_shards() == std::vector<std::int64_t>{4, 5, 6, 7});
-  const LocalPart columns({"", "model"}, grid(), 4, 4);
+  const LocalPart columns({"", "model"}, data_and_model(), 4, 4);
   CHECK(columns.shape({2, 5}) == Shape{2, 10});
   CHECK(columns.distinct_shards() == std::vector<std::int64_t>{4, 5});
 }

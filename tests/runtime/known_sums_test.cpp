@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/runtime/values.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/permissive_backend.h"
 #include "tests/support/run_compiled.h"
@@ -16,9 +17,8 @@ namespace lockstep::tests {
 namespace {
 
 using ir::Value;
-using Values = std::vector<Value>;
 
-const ir::AxisSizes& grid() {
+const ir::AxisSizes& batch_and_model() {
   static const ir::AxisSizes mesh({{"batch", 4}, {"model", 2}});
   return mesh;
 }
@@ -28,7 +28,7 @@ using Summand = std::function<Value(const Value&)>;
 /// Rows [16, 3], cut along both axes, times something of a sum over all shards.
 ir::FunctionPtr weighted(const Summand& summand, const AxisSet& axes = {"batch", "model"},
                          DType dtype = DType::float32) {
-  const MapSpec spec{grid(), 1, {{"batch,model", ""}}, {{"batch,model", ""}}};
+  const MapSpec spec{batch_and_model(), 1, {{"batch,model", ""}}, {{"batch,model", ""}}};
   return mapped({{dtype, Shape{16, 3}, {}}}, spec, [&](ir::Builder&, std::span<const Value> x) {
     Value sum = ops::psum(summand(x[0]), axes);
     ops::Dims all;

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/runtime/values.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/permissive_backend.h"
 #include "tests/support/run_compiled.h"
@@ -15,7 +16,6 @@ namespace lockstep::tests {
 namespace {
 
 using ir::Value;
-using Values = std::vector<Value>;
 
 constexpr std::int64_t width = 64;
 
@@ -29,7 +29,7 @@ Value gathered(const Value& block, std::int64_t dim) {
                         {{"axis", std::string("data")}, {"dim", dim}});
 }
 
-Value product(const Value& x, const Value& w) {
+Value matrix_product(const Value& x, const Value& w) {
   using Pairs = std::vector<std::vector<std::int64_t>>;
   return ops::apply_one(ops::primitives::dot_general(), {x, w},
                         {{"batch", Pairs{{}, {}}}, {"contract", Pairs{{1}, {0}}}});
@@ -45,8 +45,8 @@ ir::FunctionPtr there_and_back(int devices) {
     Values wholes;
     for (std::size_t i = 0; i < 4; ++i) wholes.push_back(gathered(x[i], 0));
     Value h = x[4];
-    for (const Value& w : wholes) h = ops::sin(product(h, w));
-    for (std::size_t i = 3; i-- > 0;) h = ops::sin(product(h, wholes[i]));
+    for (const Value& w : wholes) h = ops::sin(matrix_product(h, w));
+    for (std::size_t i = 3; i-- > 0;) h = ops::sin(matrix_product(h, wholes[i]));
     return Values{h};
   });
 }

@@ -14,6 +14,7 @@
 #include <doctest/doctest.h>
 
 #include "engine/ops/reference_backend.h"
+#include "tests/runtime/values.h"
 #include "tests/support/control_flow_program.h"
 #include "tests/support/drawn_cases.h"
 #include "tests/support/permissive_backend.h"
@@ -24,9 +25,6 @@ namespace lockstep::tests {
 namespace {
 
 using ir::Value;
-using Values = std::vector<Value>;
-
-ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes(std::move(axes)); }
 
 /// The results of every process, by messages and in windows, with all sums at the end and in buckets that begin early.
 /// `begun`: how many of the latter's programs begin some in a region.

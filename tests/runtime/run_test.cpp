@@ -4,6 +4,7 @@
 
 #include <lockstep/error.h>
 
+#include "tests/runtime/values.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/permissive_backend.h"
 #include "tests/support/random_program.h"
@@ -14,15 +15,12 @@ namespace lockstep::tests {
 namespace {
 
 using ir::Value;
-using Values = std::vector<Value>;
-
-ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes(std::move(axes)); }
 
 std::vector<std::shared_ptr<const backend::Backend>> test_backends() {
   return {ops::reference_backend(), permissive_backend()};
 }
 
-void check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
+void check_evaluated(const ir::FunctionPtr& f, std::uint64_t seed) {
   const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), seed);
   const Bytes expected = evaluated(f, arguments);
   for (const auto& backend : test_backends()) {
@@ -39,7 +37,7 @@ void check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
 TEST_CASE("random straight-line programs give eval's bits") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
-    check_equal(random_program(seed, 20), seed);
+    check_evaluated(random_program(seed, 20), seed);
   }
 }
 
@@ -52,7 +50,7 @@ TEST_CASE("large arrays are cut into tiles without a change of bits") {
     const Value v = ops::broadcast_in_dim(ops::reduce_sum(u, {0}), t.shape(), {1}) - u;
     return Values{v, ops::transpose(v, {1, 0}), s, ops::full(b, DType::float32, t.shape(), 3)};
   });
-  check_equal(f, 1);
+  check_evaluated(f, 1);
 }
 
 TEST_CASE("results that are arguments, parts, repetitions and constants") {
@@ -70,7 +68,7 @@ TEST_CASE("results that are arguments, parts, repetitions and constants") {
                   ops::full(b, DType::float32, Shape{2, 3}, 1.5),
                   ops::full(b, DType::float32, Shape{}, 2.5)};
   });
-  check_equal(f, 2);
+  check_evaluated(f, 2);
 }
 
 TEST_CASE("random shard bodies give the same bits on every backend and device count") {
@@ -125,7 +123,7 @@ TEST_CASE("meshes of two axes, cuts along inner dimensions and both at once") {
       return results;
     };
     make_function(local, body, spec.mesh);
-    check_equal(mapped(types, spec, body), seed);
+    check_evaluated(mapped(types, spec, body), seed);
   }
 }
 
@@ -149,7 +147,7 @@ TEST_CASE("two maps of different meshes, and equations between and around them")
     });
     return Values{ops::transpose(second[0], {1, 0}), ops::neg(second[1]), ops::exp(first[1]), between};
   });
-  check_equal(f, 8);
+  check_evaluated(f, 8);
 }
 
 TEST_CASE("sums over shards are the fixed tree") {
@@ -189,8 +187,8 @@ TEST_CASE("products that are summed over shards are computed together where thei
   CHECK(plan_of(3).collectives == 1);
   CHECK(plan_of(40).text.find("sum_of_products") == std::string::npos);
   for (const int devices : {1, 2, 4}) {
-    check_equal(function(3, devices), 4);
-    check_equal(function(40, devices), 5);
+    check_evaluated(function(3, devices), 4);
+    check_evaluated(function(40, devices), 5);
   }
 }
 
@@ -230,9 +228,9 @@ TEST_CASE("convolutions of a device's shards and the sums of their gradients are
   CHECK_FALSE(has(plan_of(8, false, 2), "sum_of_kernel_grads"));
   CHECK(plan_of(1, false, 2).flops == doctest::Approx(plan_of(1, false, 4).flops));
   for (const int devices : {1, 2, 4}) {
-    check_equal(function(1, false, devices), 6);
-    check_equal(function(8, false, devices), 7);
-    check_equal(function(1, true, devices), 8);
+    check_evaluated(function(1, false, devices), 6);
+    check_evaluated(function(8, false, devices), 7);
+    check_evaluated(function(1, true, devices), 8);
   }
 }
 
@@ -337,7 +335,7 @@ TEST_CASE("aliases and views need no kernel where readers take strides") {
   CHECK(kernels(permissive_backend()) == std::vector<std::string>{"add", "mul", "transpose", "neg"});
   CHECK(kernels(ops::reference_backend()) ==
         std::vector<std::string>{"broadcast_in_dim", "full", "add", "mul", "transpose", "neg"});
-  check_equal(f, 4);
+  check_evaluated(f, 4);
 }
 
 TEST_CASE("values of a step share the arena once they are dead") {
@@ -356,7 +354,7 @@ TEST_CASE("values of a step share the arena once they are dead") {
   const auto bytes = static_cast<std::size_t>(type.nbytes());
   CHECK(executable->arena_bytes <= 4 * bytes);  // 24 values of that size
   CHECK(executable->plan().kernels == 32);
-  check_equal(f, 5);
+  check_evaluated(f, 5);
 }
 
 TEST_CASE("what a result is written over lies in the result's memory") {
@@ -367,7 +365,7 @@ TEST_CASE("what a result is written over lies in the result's memory") {
   compile::Options options;
   options.backends = {permissive_backend()};
   const auto has_memory_of_its_own = [&](const ir::FunctionPtr& f) {
-    check_equal(f, 6);
+    check_evaluated(f, 6);
     const std::string plan = compile::lower(f, options)->print();
     return plan.find("@scratch") != std::string::npos || plan.find("@arena") != std::string::npos;
   };
@@ -396,7 +394,7 @@ TEST_CASE("a sum over shards is consumed tile by tile, though its reader waits f
   compile::Options options;
   options.backends = {permissive_backend()};
   CHECK(compile::lower(function(2), options)->arena_bytes < features);
-  for (const int devices : {1, 2, 4}) check_equal(function(devices), 8);
+  for (const int devices : {1, 2, 4}) check_evaluated(function(devices), 8);
 }
 
 TEST_CASE("one executable runs in several threads at once") {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/runtime/values.h"
 #include "tests/support/control_flow_program.h"
 #include "tests/support/permissive_backend.h"
 #include "tests/support/run_compiled.h"
@@ -11,11 +12,6 @@ namespace lockstep::tests {
 namespace {
 
 using ir::Value;
-using Values = std::vector<Value>;
-using Bodies = std::span<const Value>;
-
-ArrayType f32(const Shape& shape) { return {DType::float32, shape, {}}; }
-ir::AxisSizes mesh(std::vector<ir::AxisSizes::Axis> axes) { return ir::AxisSizes(std::move(axes)); }
 
 /// On 1, 2 and 4 threads and with and without passes.
 void check_unrolled(const ir::FunctionPtr& f, std::uint64_t seed = 1) {
@@ -49,7 +45,7 @@ Value scalar_sum(const Value& x) {
   return ops::reduce_sum(x, dims);
 }
 
-std::shared_ptr<const executable::Executable> lowered(const ir::FunctionPtr& f, int threads = 1) {
+std::shared_ptr<const executable::Executable> lowered_on(const ir::FunctionPtr& f, int threads = 1) {
   compile::Options options;
   options.backends = {permissive_backend()};
   options.threads = threads;
@@ -238,7 +234,7 @@ TEST_CASE("a scan over a whole map, loops in loops, all devices together") {
       });
     });
     check_unrolled(f);
-    const auto executable = lowered(f);
+    const auto executable = lowered_on(f);
     CHECK(executable->plan().collectives == 4 * (2 + 1));
     std::int64_t counted = 0;
     runtime::run(*executable, random_host_arrays(types, 3), {}, &counted);
@@ -255,7 +251,7 @@ TEST_CASE("a donated carry is updated where it lies") {
       return Values{v[0] - m * 0.1, m};
     });
   });
-  const auto executable = lowered(f);
+  const auto executable = lowered_on(f);
   std::vector<eval::HostArray> arguments = random_host_arrays(types, 5);
   const Bytes expected = evaluated(unrolled(f), arguments);
   const void* first = arguments[0].buffer->data();
@@ -272,7 +268,7 @@ TEST_CASE("one array given as two carries is not written where it is read") {
       return Values{ops::sin(v[1]) + v[0], ops::cos(v[2]) * v[0]};
     });
   });
-  const auto executable = lowered(f);
+  const auto executable = lowered_on(f);
   std::vector<eval::HostArray> arguments = random_host_arrays({f32({6})}, 5);
   const Bytes expected = evaluated(unrolled(f), arguments);
   CHECK(bytes_of(runtime::run(*executable, std::move(arguments), {true})) == expected);
@@ -330,7 +326,7 @@ TEST_CASE("the gradient of scans in scans, recomputed by chunks, keeps the squar
   check_unrolled(gradient(3));
   const std::size_t state = static_cast<std::size_t>(size) * sizeof(float);
   for (const std::size_t n : {8U, 32U}) {
-    const auto executable = lowered(gradient(static_cast<std::int64_t>(n)));
+    const auto executable = lowered_on(gradient(static_cast<std::int64_t>(n)));
     const std::size_t bytes = executable->arena_bytes + executable->scratch_bytes;
     CHECK(bytes >= 2 * n * state);
     CHECK(bytes <= (2 * n + 16) * state);
@@ -349,7 +345,7 @@ TEST_CASE("one executable with loops runs in several threads at once") {
     });
     return Values{r[0], ops::reduce_sum(r[1], {0})};
   });
-  const auto executable = lowered(f);
+  const auto executable = lowered_on(f);
   std::vector<std::thread> threads;
   std::vector<int> wrong(3, 0);
   for (std::size_t t = 0; t < wrong.size(); ++t) {

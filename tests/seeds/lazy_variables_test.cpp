@@ -16,7 +16,7 @@ using namespace lockstep;
 
 namespace {
 
-Array dropping(Scope& scope, const Array& x) {
+Array dense_and_dropout(Scope& scope, const Array& x) {
   return dense(scope["head"], dropout(scope["drop"], x, 0.5), {.units = 1});
 }
 
@@ -38,7 +38,7 @@ std::shared_ptr<const data::Dataset> sixteen_rows() {
 }  // namespace
 
 TEST_CASE("a model with dropout has one random state, whatever the replicas") {
-  const Model model(dropping);
+  const Model model(dense_and_dropout);
   const Batch batch = tests::batch_of(ones({8, 3}));
   auto [trainable, state] = model.init(random::key(42), batch.x);
   const auto rng = [](const Tree& t) { return t.at("drop/rng").array().to_vector<std::uint32_t>(); };
@@ -51,7 +51,7 @@ TEST_CASE("a model with dropout has one random state, whatever the replicas") {
 }
 
 TEST_CASE("ten steps count ten, whatever the replicas") {
-  const Model model(dropping);
+  const Model model(dense_and_dropout);
   const Batch batch = tests::batch_of(ones({8, 3}));
   auto [trainable, non_trainable] = model.init(random::key(0), batch.x);
   for (const auto& replicas : tests::replica_counts) {
@@ -65,7 +65,7 @@ TEST_CASE("ten steps count ten, whatever the replicas") {
 }
 
 TEST_CASE("a model built before any mesh trains on every mesh, with the same bits for the same shards") {
-  const Model model(dropping);
+  const Model model(dense_and_dropout);
   const Batch batch = tests::batch_of(random::normal(random::key(1), {8, 3}));
   auto [trainable, non_trainable] = model.init(random::key(0), batch.x);
   const auto trained = [&](const tests::Replicas& replicas) {
@@ -83,7 +83,7 @@ TEST_CASE("a scope kept beyond its call makes nothing") {
   std::shared_ptr<Scope> kept;
   const Model model([&](Scope& scope, const Array& x) {
     kept = std::make_shared<Scope>(scope);
-    return dropping(scope, x);
+    return dense_and_dropout(scope, x);
   });
   auto [trainable, state] = model.init(random::key(0), ones({2, 3}));
   tests::expect_error<StateError>([&] { static_cast<void>(kept->trainable("late", {.shape = {1}})); },
@@ -105,7 +105,7 @@ TEST_CASE("a callback that wants new state in the middle of a run gets an error,
   std::shared_ptr<Scope> kept;
   const Model model([&](Scope& scope, const Array& x) {
     kept = std::make_shared<Scope>(scope);
-    return dropping(scope, x);
+    return dense_and_dropout(scope, x);
   });
   for (const auto& replicas : tests::replica_counts) {
     const TrainStep step = data_parallel(model, loss_of(model), optim::sgd(0.1), tests::parallel(replicas));
@@ -124,7 +124,7 @@ TEST_CASE("an optimizer or schedule that grows its state is refused before the f
                                     [](const Tree& g, const Tree& state, const Tree&) {
                                       return std::pair(g, state.with("late_schedule_count", Tree(ones({}))));
                                     }};
-  const Model model(dropping);
+  const Model model(dense_and_dropout);
   for (const auto& replicas : tests::replica_counts) {
     const TrainStep step = data_parallel(model, loss_of(model), growing, tests::parallel(replicas));
     auto [trainable, non_trainable] = model.init(random::key(0), ones({4, 3}));
@@ -137,7 +137,7 @@ TEST_CASE("an optimizer or schedule that grows its state is refused before the f
 }
 
 TEST_CASE("a loss that returns another state than it was given is refused by path") {
-  const Model model(dropping);
+  const Model model(dense_and_dropout);
   const auto loss = [&](const Tree& w, const Tree& state, const Batch& b) {
     WithAux result = loss_of(model)(w, state, b);
     result.state = result.state.with("extra", Tree(ones({})));

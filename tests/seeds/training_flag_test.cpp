@@ -36,7 +36,7 @@ static_assert(!callable_with<PlainModel, double>);
 static_assert(!callable_with<PlainModel, const char*>);
 static_assert(!callable_with<PlainModel, std::nullptr_t>);
 
-Array dropping(Scope& scope, const Array& x) { return dropout(scope["drop"], x, 0.5); }
+Array only_dropout(Scope& scope, const Array& x) { return dropout(scope["drop"], x, 0.5); }
 
 Array two_layers(Scope& scope, const Array& x) {
   return dense(scope["second"], relu(dense(scope["first"], x, {.units = 3})), {.units = 2});
@@ -61,7 +61,7 @@ PlainModel normalizing(BatchNormOptions options) {
 }  // namespace
 
 TEST_CASE("dropout in evaluation is the identity and leaves its state") {
-  const Model model(dropping);
+  const Model model(only_dropout);
   auto [trainable, state] = model.init(random::key(1), ones({4, 8}));
   for (const auto& replicas : tests::replica_counts) {
     auto [y, next] = tests::call_on(replicas, model, trainable, state, tests::batch_of(ones({4, 8})), false);
@@ -71,7 +71,7 @@ TEST_CASE("dropout in evaluation is the identity and leaves its state") {
 }
 
 TEST_CASE("the same state gives the same mask, the returned state another one; the count goes 0, 1, 2") {
-  const Model model(dropping);
+  const Model model(only_dropout);
   const Batch batch = tests::batch_of(ones({8, 16}));
   auto [trainable, state] = model.init(random::key(1), batch.x);
   CHECK(state.at("drop/rng").array().to_vector<std::uint32_t>()[2] == 0);

@@ -11,32 +11,28 @@
 #include <lockstep/ops.h>
 #include <lockstep/transforms.h>
 
+#include "tests/support/arange_of.h"
 #include "tests/support/array_values.h"
 
 // Gradients of composites against finite differences in float64.
 namespace lockstep::tests {
 
-/// 0, 1, 2, ... of a shape.
-inline Array counted(const Shape& shape, DType dtype = float32) {
-  return convert(reshape(arange(shape.size()), shape.to_vector()), dtype);
-}
-
 /// Numbers between -1 and 1 without a pattern.
 inline Array wavy(const Shape& shape, double phase = 0) {
-  return sin(counted(shape, float64) * 1.7 + phase) * cos(counted(shape, float64) * 0.9 - phase);
+  return sin(arange_of(shape, float64) * 1.7 + phase) * cos(arange_of(shape, float64) * 0.9 - phase);
 }
 
 /// The gradient at x of a weighted sum of f's result, and of that gradient again.
 inline void check_gradient(const std::function<Array(const Array&)>& f, const Array& x, int orders = 1) {
   const auto weighted = [&](const Array& v) {
     const Array y = f(v);
-    return sum(y * cos(counted(y.shape(), float64) + 0.3));
+    return sum(y * cos(arange_of(y.shape(), float64) + 0.3));
   };
   const Array gradient = grad(weighted)(x);
   const double h = 1e-5;
   std::vector<double> expected;
   for (std::int64_t i = 0; i < x.size(); ++i) {
-    const Array step = convert(equal(counted(x.shape(), int64), i), float64) * h;
+    const Array step = convert(equal(arange_of(x.shape(), int64), i), float64) * h;
     const auto slope = [&](double factor) {
       return weighted(x + step * factor).item<double>() - weighted(x - step * factor).item<double>();
     };

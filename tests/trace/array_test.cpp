@@ -141,7 +141,7 @@ TEST_CASE("arrays of one number and keys") {
         "18446744073709551615");
   CHECK(to_string(stored<std::uint32_t>(DType::key, Shape{}, {7, 42})) == "[ 7 42]");
   CHECK(repr(filled(DType::float32, Shape{}, {2})) == "Array(2.0, dtype=float32)");
-  trace::trace(
+  tracing::trace(
       [](std::span<const Array> x) {
         CHECK(to_string(x[0]) == "traced f32[2]");
         CHECK(repr(x[0]) == "Array(traced f32[2])");
@@ -183,7 +183,7 @@ TEST_CASE("what reading an array refuses") {
 }
 
 TEST_CASE("what reading a traced value refuses") {
-  trace::trace(
+  tracing::trace(
       [](std::span<const Array> x) {
         CHECK(x[0].is_traced());
         const char* text =

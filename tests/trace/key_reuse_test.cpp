@@ -31,7 +31,7 @@ Value split(const Value& key, std::int64_t n) {
 }
 Value at(const Value& keys, std::int64_t i) { return ops::reshape(ops::slice(keys, {i}, {i + 1}, {1}), {}); }
 
-void check(const FunctionPtr& f) { trace::check_key_reuse(*f); }
+void check(const FunctionPtr& f) { tracing::check_key_reuse(*f); }
 
 /// scan over `length` with one captured key, a carry and xs.
 FunctionPtr scan_of(const FunctionPtr& body, std::int64_t length, const std::vector<ArrayType>& types,

@@ -14,11 +14,12 @@
 
 using namespace lockstep;
 using tests::Replicas;
-using Values = std::vector<float>;
 
 namespace {
 
-constexpr std::int64_t rows = 16;
+using Values = std::vector<float>;
+
+constexpr std::int64_t linear_rows = 16;
 
 /// The mean over rows of the sum of v x: its gradient is the rows' mean.
 TrainStep linear_step(const optim::GradientTransformation& optimizer, DataParallelOptions options) {
@@ -28,9 +29,11 @@ TrainStep linear_step(const optim::GradientTransformation& optimizer, DataParall
   return data_parallel(loss, optimizer, std::move(options));
 }
 
-Batch gradient(const Values& g) { return tests::batch_of(broadcast_to(array(g, {1, 2, 2}), {rows, 2, 2})); }
+Batch batch_of_gradient(const Values& g) {
+  return tests::batch_of(broadcast_to(array(g, {1, 2, 2}), {linear_rows, 2, 2}));
+}
 
-TrainState start(const TrainStep& step, const Values& v) {
+TrainState start_at(const TrainStep& step, const Values& v) {
   return step.init(Tree::dict({{"v", Tree(array(v, {2, 2}))}}), Tree());
 }
 
@@ -45,7 +48,7 @@ TrainState resumed(const TrainState& state) {
   return from_tree<TrainState>(checkpoint::restore(folder.path() / "state", to_tree(state)));
 }
 
-std::vector<DataParallelOptions> all_options() {
+std::vector<DataParallelOptions> accumulation_options() {
   std::vector<DataParallelOptions> all;
   for (const Replicas& replicas : {Replicas{1, 1}, {2, 1}, {2, 2}, {8, 1}, {8, 2}}) {
     for (const std::int64_t microbatches : {1, 2}) {
@@ -66,10 +69,10 @@ TEST_CASE("three steps of two replicas, summed, make one update by their mean") 
       options.microbatches = microbatches;
       options.aggregations = {{"v", Aggregation::sum}};
       const TrainStep step = linear_step(optim::multi_steps(optim::sgd(1.0), 3), options);
-      TrainState state = start(step, {1, 2, 3, 4});
+      TrainState state = start_at(step, {1, 2, 3, 4});
       const std::vector<Values> accumulators = {{2, 2, 4, 4}, {4, 4, 8, 8}, {0, 0, 0, 0}};
       for (std::size_t i = 0; i < 3; ++i) {
-        state = resumed(step(std::move(state), gradient({1, 1, 2, 2})).first);
+        state = resumed(step(std::move(state), batch_of_gradient({1, 1, 2, 2})).first);
         CHECK(values_of(state.optimizer, "gradients/v") == accumulators[i]);
         CHECK(values_of(state.trainable, "v") == (i < 2 ? Values{1, 2, 3, 4} : Values{-1, 0, -1, 0}));
         CHECK(optim::has_updated(state.optimizer).item<bool>() == (i == 2));
@@ -80,13 +83,13 @@ TEST_CASE("three steps of two replicas, summed, make one update by their mean") 
 }
 
 TEST_CASE("accumulation means the same on any number of replicas") {
-  for (const DataParallelOptions& options : all_options()) {
+  for (const DataParallelOptions& options : accumulation_options()) {
     CAPTURE(options.shards);
     const TrainStep step = linear_step(optim::multi_steps(optim::sgd(1.0), 3), options);
-    TrainState state = start(step, {1, 2, 3, 4});
+    TrainState state = start_at(step, {1, 2, 3, 4});
     for (const Values& g : {Values{2, 2, 4, 4}, Values{1, 1, 2, 2}, Values{3, 3, 6, 6}}) {
       CHECK(values_of(state.trainable, "v") == Values{1, 2, 3, 4});
-      state = step(std::move(state), gradient(g)).first;
+      state = step(std::move(state), batch_of_gradient(g)).first;
     }
     CHECK(values_of(state.trainable, "v") == Values{-1, 0, -1, 0});
     CHECK(values_of(state.optimizer, "gradients/v") == Values{0, 0, 0, 0});
@@ -95,11 +98,11 @@ TEST_CASE("accumulation means the same on any number of replicas") {
 
 TEST_CASE("a step that makes no update leaves every bit, that of -0 too") {
   const TrainStep step = linear_step(optim::multi_steps(optim::adam(0.1), 2), tests::parallel({2, 1}));
-  TrainState state = start(step, {-0.0F, 0.0F, 1, -1});
+  TrainState state = start_at(step, {-0.0F, 0.0F, 1, -1});
   const std::string before = fingerprint(state.trainable);
-  state = step(std::move(state), gradient({1, 1, 1, 1})).first;
+  state = step(std::move(state), batch_of_gradient({1, 1, 1, 1})).first;
   CHECK(fingerprint(state.trainable) == before);
-  state = step(std::move(state), gradient({1, 1, 1, 1})).first;
+  state = step(std::move(state), batch_of_gradient({1, 1, 1, 1})).first;
   CHECK(fingerprint(state.trainable) != before);
 }
 
@@ -125,12 +128,12 @@ TEST_CASE("parameters are overwritten by their average every third step") {
   const auto optimizer = optim::chain(optim::sgd(1.0), optim::average_parameters(0.9, {.overwrite_every = 3}));
   const std::vector<Values> parameters = {{2, 3, 4, 5}, {1, 2, 3, 4}, {1.71F, 2.71F, 3.71F, 4.71F}};
   const std::vector<Values> averages = {{2, 3, 4, 5}, {1.9F, 2.9F, 3.9F, 4.9F}, {1.71F, 2.71F, 3.71F, 4.71F}};
-  for (const DataParallelOptions& options : all_options()) {
+  for (const DataParallelOptions& options : accumulation_options()) {
     CAPTURE(options.shards);
     const TrainStep step = linear_step(optimizer, options);
-    TrainState state = start(step, {3, 4, 5, 6});
+    TrainState state = start_at(step, {3, 4, 5, 6});
     for (std::size_t i = 0; i < 3; ++i) {
-      state = step(std::move(state), gradient({1, 1, 1, 1})).first;
+      state = step(std::move(state), batch_of_gradient({1, 1, 1, 1})).first;
       if (options.shards == 8) state = resumed(state);
       const Values v = values_of(state.trainable, "v"), average = values_of(state.optimizer, "1/average/v");
       for (std::size_t k = 0; k < 4; ++k) {

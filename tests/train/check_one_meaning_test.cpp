@@ -39,7 +39,7 @@ Model<Array, Array> with_layer(std::function<Array(const Scope&, const Array&)> 
   });
 }
 
-const Batch& rows() {
+const Batch& eight_rows() {
   static const Batch batch = tests::regression_batch(8, 3, float32);
   return batch;
 }
@@ -64,7 +64,7 @@ TEST_CASE("the library's models and layers pass") {
   const auto layers = with_layer([](const Scope& s, const Array& h) {
     return layer_norm(s["rows"], dropout(s["drop"], batch_norm(s["norm"], h), 0.5));
   });
-  CHECK(verdict(layers, loss_of(layers), rows()).empty());
+  CHECK(verdict(layers, loss_of(layers), eight_rows()).empty());
 }
 
 TEST_CASE("padding, penalties and several terms pass") {
@@ -76,16 +76,16 @@ TEST_CASE("padding, penalties and several terms pass") {
                    next,
                    {}};
   };
-  CHECK(verdict(model, loss, rows()).empty());
+  CHECK(verdict(model, loss, eight_rows()).empty());
   CHECK(verdict(model, loss, tests::regression_batch(7, 3, float32)).empty());
-  Batch weighted_rows = rows();
+  Batch weighted_rows = eight_rows();
   weighted_rows.weight = array({1.0F, 1.0F, 1.0F, 0.0F, 0.5F, 1.0F, 0.0F, 0.0F});
   CHECK(verdict(model, loss, weighted_rows).empty());
 }
 
 TEST_CASE("found: a batch mean in a custom layer") {
   const auto model = with_layer([](const Scope&, const Array& h) { return h - mean(h, Axes{0}, true); });
-  check_found(verdict(model, loss_of(model), rows()), "gradient/first/kernel");
+  check_found(verdict(model, loss_of(model), eight_rows()), "gradient/first/kernel");
 }
 
 TEST_CASE("found: a penalty inside a Weighted, once a shard") {
@@ -96,13 +96,13 @@ TEST_CASE("found: a penalty inside a Weighted, once a shard") {
     error.sum = error.sum + l2_penalty(w, 0.1);
     return WithAux{error, next, {}};
   };
-  check_found(verdict(model, loss, rows()), "gradient/first/kernel");
+  check_found(verdict(model, loss, eight_rows()), "gradient/first/kernel");
 }
 
 TEST_CASE("found: BatchNorm by each shard's own statistics") {
   const auto model =
       with_layer([](const Scope& s, const Array& h) { return batch_norm(s, h, {.synchronized = false}); });
-  check_found(verdict(model, loss_of(model), rows()), "gradient/first/kernel");
+  check_found(verdict(model, loss_of(model), eight_rows()), "gradient/first/kernel");
 }
 
 TEST_CASE("found: a loss that divides by the shard's rows, and state that only a shard's rows move") {
@@ -112,20 +112,20 @@ TEST_CASE("found: a loss that divides by the shard's rows, and state that only a
     Weighted error = mean_squared_error(y, b.y, b.weight);
     return WithAux{Weighted{error.sum, pvary(ones_like(error.sum), {"batch"})}, next, {}};
   };
-  check_found(verdict(plain, summed, rows()), "gradient/first/bias");
+  check_found(verdict(plain, summed, eight_rows()), "gradient/first/bias");
 
   const auto stateful = with_layer([](const Scope& s, const Array& h) {
     s.non_trainable("largest", {.shape = {}, .aggregation = Aggregation::only_first_replica});
     s.assign("largest", stop_gradient(max(h * h)));
     return h;
   });
-  check_found(verdict(stateful, loss_of(stateful), rows()), "state/layer/largest");
+  check_found(verdict(stateful, loss_of(stateful), eight_rows()), "state/layer/largest");
 }
 
 TEST_CASE("one shard means one thing; a tolerance may be given") {
   const auto model = with_layer([](const Scope&, const Array& h) { return h - mean(h, Axes{0}, true); });
   const TrainStep one = data_parallel(model, loss_of(model), optim::sgd(0.1), tests::parallel({1, 1}));
-  check_one_meaning(one, tests::fresh_state(one, model, rows()), rows());
+  check_one_meaning(one, tests::fresh_state(one, model, eight_rows()), eight_rows());
   const TrainStep four = data_parallel(model, loss_of(model), optim::sgd(0.1), tests::parallel({4, 2}));
-  check_one_meaning(four, tests::fresh_state(four, model, rows()), rows(), 1e9);
+  check_one_meaning(four, tests::fresh_state(four, model, eight_rows()), eight_rows(), 1e9);
 }

@@ -35,7 +35,7 @@ const CustomOp& own_softsign() {
 }
 
 /// Remat around it, dropout behind it.
-Model<Array, Array> model_of(bool own) {
+Model<Array, Array> softsign_model(bool own) {
   return Model<Array, Array>([own](Scope& s, const Array& x) {
     const auto layer = remat([&](const Array& v) {
       const Array h = dense(s["in"], v, {.units = 8});
@@ -46,7 +46,7 @@ Model<Array, Array> model_of(bool own) {
 }
 
 Tree after_steps(bool own, std::int64_t shards, int devices_used, std::int64_t microbatches) {
-  const auto model = model_of(own);
+  const auto model = softsign_model(own);
   const Batch batch = tests::regression_batch(16, 5, float32);
   const TrainStep step = data_parallel(tests::loss_of(model), optim::sgd(0.1, 0.9),
                                        {.devices = devices("cpu:0-" + std::to_string(devices_used - 1)),
@@ -77,7 +77,7 @@ namespace {
 
 /// Of the whole state after four steps of the model with the op of one's own, on `devices_used` devices of each process.
 std::string fingerprint_of_steps(int devices_used, int resumed_on = 0) {
-  const auto model = model_of(true);
+  const auto model = softsign_model(true);
   const Batch batch = tests::regression_batch(16, 5, float32);
   const auto step_on = [&](int count) {
     return data_parallel(tests::loss_of(model), optim::adam(0.05),

@@ -25,16 +25,16 @@ using tests::expect_error;
 
 namespace {
 
-Mesh grid(const std::string& names = "cpu:0") { return Mesh({{"data", 2}, {"model", 2}}, devices(names)); }
+Mesh grid_of(const std::string& names = "cpu:0") { return Mesh({{"data", 2}, {"model", 2}}, devices(names)); }
 
-struct Work {
+struct CutWork {
   std::string name;
   Model<Array, Array> model;
   Batch batch;
   LayoutMap layouts;
 };
 
-Work mlp() {
+CutWork mlp() {
   const auto network = [](Scope& s, const Array& x) {
     return dense(s["head"], relu(dense(s["in"], x, {.units = 16})), {.units = 4});
   };
@@ -44,7 +44,7 @@ Work mlp() {
           {{"in/kernel", sharded("model", 1)}, {"in/bias", sharded("model")}, {"head/kernel", sharded("model")}}};
 }
 
-Work gpt() {
+CutWork gpt() {
   const auto network = [](Scope& s, const Array& tokens) {
     return models::gpt(s, tokens, {.vocabulary = 32, .blocks = {.width = 16, .depth = 2, .heads = 4}});
   };
@@ -59,17 +59,19 @@ Work gpt() {
            {"head/kernel", sharded("model", 1)}}};
 }
 
-TrainStep step_of(const Work& work, int zero, const Mesh& mesh = grid()) {
+TrainStep cut_step(const CutWork& work, int zero, const Mesh& mesh = grid_of()) {
   return model_parallel(tests::loss_of(work.model), optim::adam(1e-2),
                         {.mesh = mesh, .layouts = work.layouts, .zero = zero});
 }
 
-TrainState fresh(const TrainStep& step, const Work& work) { return tests::fresh_state(step, work.model, work.batch); }
+TrainState fresh_cut_state(const TrainStep& step, const CutWork& work) {
+  return tests::fresh_state(step, work.model, work.batch);
+}
 
 std::size_t buffer_bytes(const Array& leaf) { return leaf.state()->buffer->nbytes(); }
 
 /// What a process has of a leaf that lies so: processes take the shards of "data" first.
-std::size_t part_bytes(const Array& leaf) {
+std::size_t bytes_in_a_process(const Array& leaf) {
   const auto processes = static_cast<std::size_t>(world()->size());
   std::size_t parts = 1;
   const Layout layout = layout_of(leaf);
@@ -86,14 +88,14 @@ void check_parts(const TrainState& state) {
   const std::vector<Array> leaves = to_tree(state).leaves();
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     CAPTURE(paths[i]);
-    CHECK(buffer_bytes(leaves[i]) == part_bytes(leaves[i]));
+    CHECK(buffer_bytes(leaves[i]) == bytes_in_a_process(leaves[i]));
   }
 }
 
 /// Losses and fingerprint of a few steps.
-std::string run(const Work& work, int zero, const Mesh& mesh = grid()) {
-  const TrainStep step = step_of(work, zero, mesh);
-  TrainState state = fresh(step, work);
+std::string run_cut(const CutWork& work, int zero, const Mesh& mesh = grid_of()) {
+  const TrainStep step = cut_step(work, zero, mesh);
+  TrainState state = fresh_cut_state(step, work);
   check_parts(state);
   const std::string first = fingerprint(to_tree(state));
   tests::Trained done = tests::train(step, std::move(state), 3, [&](int) { return work.batch; });
@@ -109,7 +111,7 @@ Array leaf(const TrainState& state, const std::string& path) { return to_tree(st
 }  // namespace
 
 TEST_CASE("init and step give a state that lies as the layouts say, updated where it lies") {
-  const Work work = mlp();
+  const CutWork work = mlp();
   const Layout both({{0, "data"}, {1, "model"}});
   struct Case {
     int zero;
@@ -122,8 +124,8 @@ TEST_CASE("init and step give a state that lies as the layouts say, updated wher
       {3, both, sharded({"model", "data"}), both, sharded("data"), sharded("data")}};
   for (const Case& c : cases) {
     CAPTURE(c.zero);
-    const TrainStep step = step_of(work, c.zero);
-    TrainState state = fresh(step, work);
+    const TrainStep step = cut_step(work, c.zero);
+    TrainState state = fresh_cut_state(step, work);
     const auto check_lies = [&] {
       CHECK(layout_of(leaf(state, "trainable/in/kernel")) == c.kernel);
       CHECK(layout_of(leaf(state, "trainable/in/bias")) == c.bias);
@@ -168,23 +170,24 @@ TEST_CASE("init and step give a state that lies as the layouts say, updated wher
 }
 
 TEST_CASE("a state that is whole, or cut as another step has it, is cut on entry") {
-  const Work work = mlp();
+  const CutWork work = mlp();
   const auto after = [&](const TrainStep& step, TrainState state) {
     const std::string print = fingerprint(to_tree(step(std::move(state), work.batch).first));
     return print;
   };
   for (const int zero : {0, 3}) {
-    const TrainStep step = step_of(work, zero);
-    const std::string expected = after(step, fresh(step, work));
-    const auto whole = from_tree<TrainState>(gather(to_tree(fresh(step, work))));
+    const TrainStep step = cut_step(work, zero);
+    const std::string expected = after(step, fresh_cut_state(step, work));
+    const auto whole = from_tree<TrainState>(gather(to_tree(fresh_cut_state(step, work))));
     CHECK_FALSE(is_cut(leaf(whole, "trainable/in/kernel")));
     CHECK(after(step, whole) == expected);
     for (const int other : {0, 1, 3}) {
       CAPTURE(other);
-      const TrainState given = fresh(step_of(work, other), work);
+      const TrainState given = fresh_cut_state(cut_step(work, other), work);
       CHECK(after(step, given) == expected);
       const TrainState next = step(given, work.batch).first;
-      CHECK(layout_of(leaf(next, "trainable/in/kernel")) == layout_of(leaf(fresh(step, work), "trainable/in/kernel")));
+      CHECK(layout_of(leaf(next, "trainable/in/kernel")) ==
+            layout_of(leaf(fresh_cut_state(step, work), "trainable/in/kernel")));
     }
     // Over another mesh, too.
     const Tree elsewhere =
@@ -196,22 +199,24 @@ TEST_CASE("a state that is whole, or cut as another step has it, is cut on entry
 }
 
 TEST_CASE("parameters that lie cut already are those of init; slots without parameters are no error") {
-  const Work work = mlp();
-  const TrainStep step = step_of(work, 3);
+  const CutWork work = mlp();
+  const TrainStep step = cut_step(work, 3);
   auto [trainable, rest] = work.model.init(random::key(3), work.batch.x);
-  const Tree kernel = Tree(reshard(trainable.at("in/kernel").array(), grid(), Layout({{0, "data"}, {1, "model"}})));
+  const Tree kernel = Tree(reshard(trainable.at("in/kernel").array(), grid_of(), Layout({{0, "data"}, {1, "model"}})));
   const TrainState cut = step.init(trainable.with("in/kernel", kernel), rest);
   CHECK(leaf(cut, "trainable/in/kernel").state()->buffer == kernel.array().state()->buffer);
   CHECK(fingerprint(to_tree(cut)) == fingerprint(to_tree(step.init(trainable, rest))));
-  const TrainStep plain = model_parallel(tests::loss_of(work.model), optim::sgd(0.1), {.mesh = grid(), .zero = 3});
-  const TrainState next = plain(fresh(plain, work), work.batch).first;
+  const TrainStep plain = model_parallel(tests::loss_of(work.model), optim::sgd(0.1), {.mesh = grid_of(), .zero = 3});
+  const TrainState next = plain(fresh_cut_state(plain, work), work.batch).first;
   CHECK(layout_of(leaf(next, "trainable/in/kernel")) == sharded("data"));
 }
 
 TEST_CASE("partitioned keeps results cut where it is asked to") {
   const auto f = [](const Array& w, const Array& x) { return w - matmul(transpose(x), x) * 0.125; };
-  const PartitionOptions options{
-      .mesh = grid("cpu:0-1"), .in = {sharded("model"), sharded("data")}, .out = {sharded("model")}, .keep_cut = true};
+  const PartitionOptions options{.mesh = grid_of("cpu:0-1"),
+                                 .in = {sharded("model"), sharded("data")},
+                                 .out = {sharded("model")},
+                                 .keep_cut = true};
   const Array w = random::normal(random::key(1), {4, 4}), x = random::normal(random::key(2), {8, 4});
   for (const bool is_jitted : {false, true}) {
     const auto step = [&](const Array& v) {
@@ -238,29 +243,29 @@ TEST_CASE("axes of one shard cut nothing: what lies cut along them is taken, and
     CHECK(layout_of(y) == (layout == sharded("model") ? replicated : sharded("data")));
     CHECK(fingerprint(Tree(f(y))) == fingerprint(Tree(x * 4.0)));
   }
-  const Work work = mlp();
-  const TrainStep step = step_of(work, 3, line);
-  const TrainState state = step(fresh(step, work), work.batch).first;
+  const CutWork work = mlp();
+  const TrainStep step = cut_step(work, 3, line);
+  const TrainState state = step(fresh_cut_state(step, work), work.batch).first;
   CHECK(layout_of(leaf(state, "trainable/in/bias")) == sharded("data"));
   CHECK(layout_of(leaf(state, "trainable/head/kernel")) == sharded("data"));
 }
 
 TEST_CASE("what each launched process trains with a state that lies cut") {
   if (!tests::is_launched()) return;
-  for (const Work& work : {mlp(), gpt()}) {
-    for (const int zero : {0, 1, 2, 3}) std::printf("%s\n", run(work, zero).c_str());
+  for (const CutWork& work : {mlp(), gpt()}) {
+    for (const int zero : {0, 1, 2, 3}) std::printf("%s\n", run_cut(work, zero).c_str());
   }
   for (const int zero : {0, 3}) {
-    const TrainStep taking = step_of(mlp(), zero);
+    const TrainStep taking = cut_step(mlp(), zero);
     const auto after = [&](const TrainState& given) { return fingerprint(to_tree(taking(given, mlp().batch).first)); };
-    const TrainState own = fresh(taking, mlp());
+    const TrainState own = fresh_cut_state(taking, mlp());
     CHECK(after(from_tree<TrainState>(gather(to_tree(own)))) == after(own));
-    CHECK(after(fresh(step_of(mlp(), 3 - zero), mlp())) == after(own));
+    CHECK(after(fresh_cut_state(cut_step(mlp(), 3 - zero), mlp())) == after(own));
   }
   // Replicas are compared by how their leaves lie. What is saved here one process restores.
-  const Work work = mlp();
-  const TrainStep step = step_of(work, 3);
-  TrainState state = fresh(step, work);
+  const CutWork work = mlp();
+  const TrainStep step = cut_step(work, 3);
+  TrainState state = fresh_cut_state(step, work);
   state = step(std::move(state), work.batch).first;
   check_replicas("the state", to_tree(state));
   checkpoint::save(std::filesystem::path(std::getenv("LOCKSTEP_TEST_FOLDER")) / std::to_string(world()->size()),
@@ -273,10 +278,10 @@ TEST_CASE("what each launched process trains with a state that lies cut") {
 TEST_CASE("mlp and gpt over 2 and 4 processes: losses, bits and checkpoints of one, and each has its blocks alone") {
   if (tests::is_launched()) return;
   std::vector<std::string> expected;
-  for (const Work& work : {mlp(), gpt()}) {
+  for (const CutWork& work : {mlp(), gpt()}) {
     for (const int zero : {0, 1, 2, 3}) {
-      expected.push_back(run(work, zero));
-      CHECK(run(work, zero, grid("cpu:0-1")) == expected.back());
+      expected.push_back(run_cut(work, zero));
+      CHECK(run_cut(work, zero, grid_of("cpu:0-1")) == expected.back());
     }
   }
   if (const std::string reason = tests::no_launcher(); !reason.empty()) {
@@ -294,10 +299,10 @@ TEST_CASE("mlp and gpt over 2 and 4 processes: losses, bits and checkpoints of o
     CHECK(tests::count(output, "FAILURE") == 0);
 
     const std::filesystem::path saved = folder.path() / std::to_string(processes);
-    const Work work = mlp();
+    const CutWork work = mlp();
     for (const int zero : {0, 3}) {
-      const TrainStep step = step_of(work, zero);
-      const TrainState like = fresh(step, work);
+      const TrainStep step = cut_step(work, zero);
+      const TrainState like = fresh_cut_state(step, work);
       auto state = from_tree<TrainState>(checkpoint::restore(saved, to_tree(like)));
       CHECK(layout_of(leaf(state, "trainable/in/kernel")) == layout_of(leaf(like, "trainable/in/kernel")));
       CHECK(tests::count(output, "saved " + fingerprint(to_tree(state)) + ".") == times);
@@ -310,7 +315,7 @@ TEST_CASE("mlp and gpt over 2 and 4 processes: losses, bits and checkpoints of o
 namespace {
 
 /// Four kernels of 16 MiB.
-Work wide() {
+CutWork wide() {
   const auto network = [](Scope& s, const Array& x) {
     Array h = x;
     for (const char* name : {"a", "b", "c", "d"}) h = tanh(dense(s[name], h, {.units = 2048, .use_bias = false}));
@@ -328,25 +333,26 @@ std::size_t held_bytes() {
   return tests::resident_bytes();
 }
 
-double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+double mebibytes_of(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 }  // namespace
 
 TEST_CASE("what each launched process has resident of a state of 192 MiB") {
   if (!tests::is_launched()) return;
   const int zero = std::atoi(std::getenv("LOCKSTEP_TEST_ZERO"));
-  const Work work = wide();
-  const TrainStep step = step_of(work, zero, Mesh({{"data", 4}}, {Device{}}));
-  static_cast<void>(step(fresh(step, work), work.batch));  // what the program itself takes is no part of the measure
+  const CutWork work = wide();
+  const TrainStep step = cut_step(work, zero, Mesh({{"data", 4}}, {Device{}}));
+  static_cast<void>(
+      step(fresh_cut_state(step, work), work.batch));  // what the program itself takes is no part of the measure
   const std::size_t before = held_bytes();
-  TrainState state = fresh(step, work);
+  TrainState state = fresh_cut_state(step, work);
   for (int i = 0; i < 3; ++i) state = step(std::move(state), work.batch).first;
   const std::size_t resident = held_bytes() - before;
   std::size_t parts = 0;
   for (const Array& x : to_tree(state).leaves()) parts += buffer_bytes(x);
-  CHECK(mebibytes(parts) == doctest::Approx(zero == 3 ? 48 : 192).epsilon(1e-3));
-  CHECK(mebibytes(resident) == doctest::Approx(mebibytes(parts)).epsilon(0.1));
-  std::printf("zero %d was measured: %.1f MiB of %.1f.\n", zero, mebibytes(resident), mebibytes(parts));
+  CHECK(mebibytes_of(parts) == doctest::Approx(zero == 3 ? 48 : 192).epsilon(1e-3));
+  CHECK(mebibytes_of(resident) == doctest::Approx(mebibytes_of(parts)).epsilon(0.1));
+  std::printf("zero %d was measured: %.1f MiB of %.1f.\n", zero, mebibytes_of(resident), mebibytes_of(parts));
   world()->barrier();
 }
 

@@ -20,7 +20,7 @@ using tests::Replicas;
 namespace {
 
 /// Dense layers with what mixes rows or draws, if asked for. A bias before BatchNorm has no gradient but noise.
-Model<Array, Array> net(bool mixing, std::int64_t units = 1) {
+Model<Array, Array> mixing_net(bool mixing, std::int64_t units = 1) {
   return Model([=](Scope& scope, const Array& x) {
     Array h = dense(scope["first"], x, {.units = 8, .use_bias = !mixing});
     if (mixing) h = dropout(scope["drop"], batch_norm(scope["norm"], h, {.per_microbatch = true}), 0.25);
@@ -30,14 +30,14 @@ Model<Array, Array> net(bool mixing, std::int64_t units = 1) {
 
 tests::Trained train_net(const Replicas& replicas, const Batch& batch, int steps, bool mixing,
                          std::int64_t microbatches = 1) {
-  const auto model = net(mixing);
+  const auto model = mixing_net(mixing);
   DataParallelOptions options = tests::parallel(replicas);
   options.microbatches = microbatches;
   const TrainStep step = data_parallel(model, loss_of(model), optim::adamw(1e-2), options);
   return tests::train(step, tests::fresh_state(step, model, batch), steps, [&](int) { return batch; });
 }
 
-std::string bits(const TrainState& state) { return fingerprint(to_tree(state)); }
+std::string print_of(const TrainState& state) { return fingerprint(to_tree(state)); }
 
 /// A batch none of whose arrays has the size of a leaf: results may be written over any argument that is given away.
 Batch unlike_the_state() {
@@ -72,8 +72,8 @@ TEST_CASE("33 rows over any shards equal 33 rows on one device; bits are equal o
         CHECK(many.losses[i] == doctest::Approx(one.losses[i]).epsilon(1e-6));
       }
       tests::check_close(many.state.non_trainable, one.state.non_trainable, 1e-6);
-      if (expected.empty()) expected = bits(many.state);
-      CHECK(bits(many.state) == expected);
+      if (expected.empty()) expected = print_of(many.state);
+      CHECK(print_of(many.state) == expected);
     }
   }
   const Batch wide{convert(batch.x, float64), convert(batch.y, float64), batch.weight};
@@ -131,7 +131,7 @@ TEST_CASE("microbatches add up to the whole batch's gradient, uneven ones too") 
 }
 
 TEST_CASE("a moved-in state is updated in place; a kept copy is unharmed") {
-  const auto model = net(true, 3);
+  const auto model = mixing_net(true, 3);
   const Batch batch = unlike_the_state();
   const TrainStep step = data_parallel(model, loss_of(model), optim::adam(1e-2), tests::parallel({4, 2}));
   TrainState state = tests::fresh_state(step, model, batch);
@@ -144,17 +144,17 @@ TEST_CASE("a moved-in state is updated in place; a kept copy is unharmed") {
   CHECK(memory_of(state.trainable.at("first/kernel").array()) == kernel);
 
   const TrainState kept = state;
-  const std::string before = bits(kept);
+  const std::string before = print_of(kept);
   const TrainState next = step(std::move(state), batch).first;
-  CHECK(bits(kept) == before);
+  CHECK(print_of(kept) == before);
   CHECK(memory_of(kept) == places);
   for (const void* place : memory_of(next)) CHECK_FALSE(places.contains(place));
-  CHECK(bits(next) == bits(step(kept, batch).first));
-  CHECK(bits(kept) == before);
+  CHECK(print_of(next) == print_of(step(kept, batch).first));
+  CHECK(print_of(kept) == before);
 }
 
 TEST_CASE("a leaf that somebody keeps is copied, the others are updated in place") {
-  const auto model = net(true, 3);
+  const auto model = mixing_net(true, 3);
   const Batch batch = unlike_the_state();
   const TrainStep step = data_parallel(model, loss_of(model), optim::sgd(1e-2), tests::parallel({4, 2}));
   TrainState state = tests::fresh_state(step, model, batch);
@@ -169,7 +169,7 @@ TEST_CASE("a leaf that somebody keeps is copied, the others are updated in place
 }
 
 TEST_CASE("twenty steps under a schedule trace once; other rows trace anew, once") {
-  const auto model = net(true);
+  const auto model = mixing_net(true);
   const TrainStep step = data_parallel(model, loss_of(model), optim::adamw(schedules::warmup_cosine(0, 1e-2, 5, 20)),
                                        tests::parallel({2, 2}));
   const Batch batch = tests::regression_batch(8, 5, float32);
@@ -218,7 +218,7 @@ TEST_CASE("logs hold the loss, the gradient's norm and every metric") {
 }
 
 TEST_CASE("a frozen sub-tree keeps its bits; the rest trains") {
-  const auto model = net(true);
+  const auto model = mixing_net(true);
   const Batch batch = tests::regression_batch(8, 5, float32);
   const auto optimizer = optim::chain(optim::adamw(1e-2), optim::freeze(optim::below("first")));
   std::string expected;
@@ -231,8 +231,8 @@ TEST_CASE("a frozen sub-tree keeps its bits; the rest trains") {
       const bool same = before.trainable.at(path).array().to_bytes() == after.trainable.at(path).array().to_bytes();
       CHECK(same == path.starts_with("first/"));
     }
-    if (expected.empty()) expected = bits(after);
-    CHECK(bits(after) == expected);
+    if (expected.empty()) expected = print_of(after);
+    CHECK(print_of(after) == expected);
   }
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("a loss of several terms: each divided by its own weight, a penalty co
 }
 
 TEST_CASE("an evaluation's sums are those of the whole batch, padding left out") {
-  const auto model = net(true);
+  const auto model = mixing_net(true);
   const Batch batch = tests::regression_batch(13, 5, float64);
   auto [trainable, state] = model.init(random::key(1), batch.x);
   const Array y = model.stateless_call(trainable, state, batch.x, false).first;

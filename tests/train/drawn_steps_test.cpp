@@ -25,7 +25,7 @@ double difference_of(const Array& a, const Array& b) {
   return std::sqrt(sum(square(x - y)).item<double>()) / (std::sqrt(sum(square(x)).item<double>()) + 1e-3);
 }
 
-void check_near(const DrawnStep& drawn) {
+void check_drawn_near(const DrawnStep& drawn) {
   const LossFunction loss = tests::loss_of(drawn);
   DataParallelOptions single{.devices = devices("cpu:0"), .shards = 1};
   single.loss_scale = drawn.options.loss_scale;
@@ -52,7 +52,7 @@ Mesh of_one_shard(const Mesh& mesh) {
   return Mesh(axes, devices("cpu:0"));
 }
 
-void check_bits(const DrawnStep& drawn) {
+void check_drawn_bits(const DrawnStep& drawn) {
   const LossFunction loss = tests::loss_of(drawn);
   ModelParallelOptions options = drawn.options;
   options.contraction_blocks = 8;
@@ -71,7 +71,7 @@ TEST_CASE("drawn steps mean the same over a mesh") {
   for (std::uint64_t seed = 0; seed < 24; ++seed) {
     const DrawnStep drawn = tests::drawn_step(seed, devices("cpu:0-1"));
     CAPTURE(drawn.text);
-    check_near(drawn);
+    check_drawn_near(drawn);
   }
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("drawn steps have the bits of one device with contraction_blocks") {
   for (std::uint64_t seed = 24; seed < 44; ++seed) {
     const DrawnStep drawn = tests::drawn_step(seed, devices("cpu:0-1"));
     CAPTURE(drawn.text);
-    check_bits(drawn);
+    check_drawn_bits(drawn);
   }
 }
 
@@ -97,7 +97,9 @@ std::string bits_of(const Model<Array, Array>& model, const Batch& batch, ModelP
   return fingerprint(to_tree(step(tests::fresh_state(step, model, batch), batch).first));
 }
 
-Mesh grid(std::int64_t data, std::int64_t model) { return Mesh({{"data", data}, {"model", model}}, devices("cpu:0")); }
+Mesh drawn_grid(std::int64_t data, std::int64_t model) {
+  return Mesh({{"data", data}, {"model", model}}, devices("cpu:0"));
+}
 
 }  // namespace
 
@@ -111,8 +113,8 @@ TEST_CASE("bits over layouts: rows that no shards divide are padded alike on all
       const auto bits = [&](const Mesh& mesh) {
         return bits_of(model, sequences_of(rows), {.mesh = mesh, .microbatches = parts});
       };
-      const std::string one = bits(grid(1, 1));
-      for (const Mesh& mesh : {grid(2, 1), grid(8, 1), grid(2, 2)}) CHECK(bits(mesh) == one);
+      const std::string one = bits(drawn_grid(1, 1));
+      for (const Mesh& mesh : {drawn_grid(2, 1), drawn_grid(8, 1), drawn_grid(2, 2)}) CHECK(bits(mesh) == one);
     }
   }
 }
@@ -130,7 +132,8 @@ TEST_CASE("bits over layouts: queries that share a key may lie apart, and a bias
     const auto bits = [&](const Mesh& mesh) {
       return bits_of(model, sequences_of(8), {.mesh = mesh, .layouts = layouts});
     };
-    const std::string one = bits(grid(1, 1));
-    for (const Mesh& mesh : {grid(1, 2), grid(1, 4), grid(2, 2), grid(8, 1)}) CHECK(bits(mesh) == one);
+    const std::string one = bits(drawn_grid(1, 1));
+    for (const Mesh& mesh : {drawn_grid(1, 2), drawn_grid(1, 4), drawn_grid(2, 2), drawn_grid(8, 1)})
+      CHECK(bits(mesh) == one);
   }
 }

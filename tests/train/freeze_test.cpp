@@ -14,12 +14,12 @@ using namespace lockstep;
 
 namespace {
 
-constexpr int layers = 4;
+constexpr int body_layers = 4;
 
 Model<Array, Array> deep() {
   return Model([](Scope& scope, const Array& x) {
     Array h = x;
-    for (int i = 0; i < layers; ++i) h = tanh(dense(scope["layer" + std::to_string(i)], h, {.units = 8}));
+    for (int i = 0; i < body_layers; ++i) h = tanh(dense(scope["layer" + std::to_string(i)], h, {.units = 8}));
     return dense(scope["head"], h, {.units = 1});
   });
 }
@@ -75,7 +75,7 @@ TEST_CASE("grad_norm and clipping leave frozen leaves out, slots too, and the ot
   const auto [whole, moved, whole_norm] = run(optim::adam(1e-2));
   CHECK(norm < whole_norm);
   CHECK(fingerprint(after.trainable.at("head")) == fingerprint(moved.trainable.at("head")));
-  for (int i = 0; i < layers; ++i) {
+  for (int i = 0; i < body_layers; ++i) {
     const std::string layer = "layer" + std::to_string(i);
     CHECK(fingerprint(after.trainable.at(layer)) == fingerprint(start.trainable.at(layer)));
   }

@@ -17,17 +17,17 @@ using namespace lockstep;
 
 namespace {
 
-constexpr std::int64_t rows = 16, places = 3, features = 4, classes = 5;
+constexpr std::int64_t labelled_rows = 16, places = 3, label_features = 4, classes = 5;
 constexpr std::int64_t ignored = -100;
-const LabelOptions options{.ignore_index = ignored};
+const LabelOptions ignoring_options{.ignore_index = ignored};
 
 /// Rows 3, 14 and 15 are masked: over 8 shards the last one has none that counts. Row 5 has no label at all, others one or
 /// two; labels are [B] or [B, T].
 Batch labelled(bool of_sequences) {
   const float not_a_number = std::numeric_limits<float>::quiet_NaN();
-  std::vector<float> weight(rows);
+  std::vector<float> weight(labelled_rows);
   std::vector<std::int32_t> labels;
-  for (std::int64_t i = 0; i < rows; ++i) {
+  for (std::int64_t i = 0; i < labelled_rows; ++i) {
     const bool masked = i == 3 || i >= 14;
     weight[static_cast<std::size_t>(i)] = masked ? 0.F : 0.5F + 0.25F * static_cast<float>(i % 4);
     for (std::int64_t t = 0; t < (of_sequences ? places : 1); ++t) {
@@ -35,11 +35,12 @@ Batch labelled(bool of_sequences) {
       labels.push_back(static_cast<std::int32_t>(masked ? 77 : none ? ignored : (2 * i + t) % classes));
     }
   }
-  const Shape shape = of_sequences ? Shape{rows, places} : Shape{rows};
-  const Array w = array(weight, Shape{rows});
+  const Shape shape = of_sequences ? Shape{labelled_rows, places} : Shape{labelled_rows};
+  const Array w = array(weight, Shape{labelled_rows});
   const std::vector<std::int64_t> column =
-      of_sequences ? std::vector<std::int64_t>{rows, 1, 1} : std::vector{rows, std::int64_t{1}};
-  const Array x = random::normal(random::key(5), of_sequences ? Shape{rows, places, features} : Shape{rows, features});
+      of_sequences ? std::vector<std::int64_t>{labelled_rows, 1, 1} : std::vector{labelled_rows, std::int64_t{1}};
+  const Array x = random::normal(random::key(5), of_sequences ? Shape{labelled_rows, places, label_features}
+                                                              : Shape{labelled_rows, label_features});
   return {where(reshape(w != 0, column), x, not_a_number), array(labels, shape), w};
 }
 
@@ -52,10 +53,10 @@ Model<Array, Array> classifier() {
 LossFunction ignoring(const Model<Array, Array>& model) {
   return [model](const Tree& w, const Tree& state, const Batch& b) {
     auto [y, next] = model.stateless_call(w, state, b.x, true, {.rows = b.weight});
-    return WithAux{
-        softmax_cross_entropy(y, b.y, b.weight, {.ignore_index = ignored}),
-        next,
-        {{"accuracy", accuracy(y, b.y, b.weight, options)}, {"top_2", top_k_accuracy(y, b.y, 2, b.weight, options)}}};
+    return WithAux{softmax_cross_entropy(y, b.y, b.weight, {.ignore_index = ignored}),
+                   next,
+                   {{"accuracy", accuracy(y, b.y, b.weight, ignoring_options)},
+                    {"top_2", top_k_accuracy(y, b.y, 2, b.weight, ignoring_options)}}};
   };
 }
 
@@ -65,8 +66,8 @@ struct Expected {
 };
 Expected by_definition(const Array& logits, const Array& labels, const Array& weight) {
   const Array flat = reshape(logits, {-1, classes}), label = reshape(labels, {-1});
-  const std::int64_t each = labels.size() / rows;
-  const Array row_weight = reshape(broadcast_to(expand_dims(weight, 1), {rows, each}), {-1});
+  const std::int64_t each = labels.size() / labelled_rows;
+  const Array row_weight = reshape(broadcast_to(expand_dims(weight, 1), {labelled_rows, each}), {-1});
   const Array counts = (label != ignored) & (row_weight != 0);
   const Array w = where(counts, row_weight, 0);
   const Array chosen = one_hot(where(counts, label, 0), classes);
@@ -93,7 +94,7 @@ TEST_CASE("labels to ignore, masked rows of NaN, shards and microbatches: the me
     REQUIRE(std::isfinite(expected.loss.item<float>()));
     for (const tests::Replicas& replicas : {tests::Replicas{1, 1}, {2, 2}, {4, 1}, {8, 2}}) {
       for (const std::int64_t microbatches : {1, 2, 4}) {
-        if (replicas.shards * microbatches > rows) continue;
+        if (replicas.shards * microbatches > labelled_rows) continue;
         CAPTURE(of_sequences);
         CAPTURE(replicas.shards);
         CAPTURE(microbatches);

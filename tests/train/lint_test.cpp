@@ -14,8 +14,8 @@ using namespace lockstep;
 
 namespace {
 
-std::vector<std::string> findings(const Model<Array, Array>& model, const LossFunction& loss, const Batch& batch,
-                                  std::int64_t microbatches = 1) {
+std::vector<std::string> lint_findings(const Model<Array, Array>& model, const LossFunction& loss, const Batch& batch,
+                                       std::int64_t microbatches = 1) {
   DataParallelOptions options = tests::parallel({4, 2});
   options.microbatches = microbatches;
   const TrainStep step = data_parallel(model, loss, optim::adam(0.1), options);
@@ -33,7 +33,7 @@ TEST_CASE("lint has nothing to say of the library's models") {
   for (const std::string_view name : tests::small_models()) {
     CAPTURE(name);
     const auto model = models::find(name);
-    for (const std::string& text : findings(model, tests::loss_of(model), images)) FAIL_CHECK(text);
+    for (const std::string& text : lint_findings(model, tests::loss_of(model), images)) FAIL_CHECK(text);
   }
 }
 
@@ -45,7 +45,7 @@ TEST_CASE("lint of a step sees its loss, whatever its microbatches, and neither 
     return WithAux{Weighted{sum(where(y > 0, sqrt(y), 0) * b.weight), sum(b.weight)}, state, {}};
   };
   for (const std::int64_t microbatches : {1, 2}) {
-    const std::vector<std::string> texts = findings(model, naive, batch, microbatches);
+    const std::vector<std::string> texts = lint_findings(model, naive, batch, microbatches);
     REQUIRE(texts.size() == 1);
     CHECK(tests::contains(texts[0], "select: sqrt of "));
   }
@@ -54,5 +54,5 @@ TEST_CASE("lint of a step sees its loss, whatever its microbatches, and neither 
     const auto [y, next] = model.stateless_call(w, state, x, true, {.rows = b.weight});
     return WithAux{mean_squared_error(y, b.y, b.weight), next, {}};
   };
-  CHECK(findings(model, of_data, batch).empty());
+  CHECK(lint_findings(model, of_data, batch).empty());
 }

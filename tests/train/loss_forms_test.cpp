@@ -23,10 +23,10 @@ struct Views {
 };
 LOCKSTEP_TREE(Views, left, right);
 
-struct Line {
+struct SlopeAndOffset {
   Array slope, offset;
 };
-LOCKSTEP_TREE(Line, slope, offset);
+LOCKSTEP_TREE(SlopeAndOffset, slope, offset);
 
 Model<Array, Array> tower(Aggregation aggregation = Aggregation::none) {
   return Model([aggregation](Scope& scope, const Array& x) {
@@ -35,8 +35,8 @@ Model<Array, Array> tower(Aggregation aggregation = Aggregation::none) {
 }
 
 /// The trainable tree after a step of rate 1.
-Tree after_step(const StepLoss& loss, const Tree& w, const Tree& state, const Batch& batch, const Replicas& replicas,
-                DataParallelOptions options = {}) {
+Tree after_unit_step(const StepLoss& loss, const Tree& w, const Tree& state, const Batch& batch,
+                     const Replicas& replicas, DataParallelOptions options = {}) {
   options.devices = tests::cpu_devices(replicas.devices);
   options.shards = replicas.shards;
   const TrainStep step = data_parallel(loss, optim::sgd(1.0), options);
@@ -44,10 +44,10 @@ Tree after_step(const StepLoss& loss, const Tree& w, const Tree& state, const Ba
 }
 
 void check_equal_over_shards(const StepLoss& loss, const Tree& w, const Tree& state, const Batch& batch) {
-  const Tree one = after_step(loss, w, state, batch, {1, 1});
+  const Tree one = after_unit_step(loss, w, state, batch, {1, 1});
   CHECK(fingerprint(one) != fingerprint(w));
   for (const Replicas replicas : {Replicas{2, 2}, {4, 1}}) {
-    const Tree cut = after_step(loss, w, state, batch, replicas);
+    const Tree cut = after_unit_step(loss, w, state, batch, replicas);
     for (const std::string& path : w.paths()) {
       CAPTURE(path);
       CHECK(allclose(cut.at(path).array(), one.at(path).array(), 1e-10, 1e-12).item<bool>());
@@ -55,7 +55,7 @@ void check_equal_over_shards(const StepLoss& loss, const Tree& w, const Tree& st
   }
 }
 
-std::string bits(const Tree& tree) { return fingerprint(tree); }
+std::string tree_print(const Tree& tree) { return fingerprint(tree); }
 
 }  // namespace
 
@@ -116,8 +116,8 @@ TEST_CASE("what a model declares is found wherever the loss calls it") {
   const auto undeclared = [&](const Tree& weights, const Tree& s, const Batch& b) {
     return WithAux{mean_squared_error(plain.stateless_call(weights, s, b.x, true).first, b.y, b.weight), s, {}};
   };
-  const Tree expected = after_step(direct, w, state, batch, four);
-  REQUIRE(bits(expected) != bits(after_step(undeclared, w, state, batch, four)));
+  const Tree expected = after_unit_step(direct, w, state, batch, four);
+  REQUIRE(tree_print(expected) != tree_print(after_unit_step(undeclared, w, state, batch, four)));
 
   // Under a key, rematerialised, in another dtype and back, and with the same given by path.
   const auto under_key = [&](const Tree& weights, const Tree& s, const Batch& b) {
@@ -125,19 +125,20 @@ TEST_CASE("what a model declares is found wherever the loss calls it") {
         mean_squared_error(model.stateless_call(weights.at("net"), s, b.x, true).first, b.y, b.weight), s, {}};
   };
   const Tree net = Tree::dict({{"net", w}});
-  CHECK(bits(after_step(under_key, net, state, batch, four).at("net")) == bits(expected));
+  CHECK(tree_print(after_unit_step(under_key, net, state, batch, four).at("net")) == tree_print(expected));
   const auto remade = [&](const Tree& weights, const Tree& s, const Batch& b) {
     const auto call = [&](const Tree& u, const Array& x) { return model.stateless_call(u, s, x, true).first; };
     return WithAux{mean_squared_error(remat(call)(weights.at("net"), b.x), b.y, b.weight), s, {}};
   };
-  CHECK(bits(after_step(remade, net, state, batch, four).at("net")) == bits(expected));
+  CHECK(tree_print(after_unit_step(remade, net, state, batch, four).at("net")) == tree_print(expected));
   const auto converted = [&](const Tree& weights, const Tree& s, const Batch& b) {
     const Tree same = map([](const Array& x) { return x * 1.0; }, weights.at("net"));
     return WithAux{mean_squared_error(model.stateless_call(same, s, b.x, true).first, b.y, b.weight), s, {}};
   };
-  CHECK(bits(after_step(converted, net, state, batch, four).at("net")) == bits(expected));
-  CHECK(bits(after_step(undeclared, w, state, batch, four, {.aggregations = {{"first", Aggregation::sum}}})) ==
-        bits(after_step(direct, w, state, batch, four, {.aggregations = {{"first/bias", Aggregation::sum}}})));
+  CHECK(tree_print(after_unit_step(converted, net, state, batch, four).at("net")) == tree_print(expected));
+  CHECK(
+      tree_print(after_unit_step(undeclared, w, state, batch, four, {.aggregations = {{"first", Aggregation::sum}}})) ==
+      tree_print(after_unit_step(direct, w, state, batch, four, {.aggregations = {{"first/bias", Aggregation::sum}}})));
 }
 
 TEST_CASE("declarations that contradict each other or cannot be placed are errors") {
@@ -151,7 +152,7 @@ TEST_CASE("declarations that contradict each other or cannot be placed are error
   const Tree both = Tree::dict({{"a", w}, {"b", w}});
   tests::expect_error<AggregationError>(
       [&] {
-        static_cast<void>(after_step(twice, both, state, batch, {2, 1}));
+        static_cast<void>(after_unit_step(twice, both, state, batch, {2, 1}));
       },
       "for 'first/kernel', and 2 leaves of the trainable tree may be it");
   const auto direct = [&](const Tree& weights, const Tree& s, const Batch& b) {
@@ -160,28 +161,28 @@ TEST_CASE("declarations that contradict each other or cannot be placed are error
   tests::expect_error<AggregationError>(
       [&] {
         static_cast<void>(
-            after_step(direct, w, state, batch, {2, 1}, {.aggregations = {{"first", Aggregation::mean}}}));
+            after_unit_step(direct, w, state, batch, {2, 1}, {.aggregations = {{"first", Aggregation::mean}}}));
       },
       "is declared aggregation=mean and aggregation=sum");
   tests::expect_error<AggregationError>(
       [&] {
         static_cast<void>(
-            after_step(direct, w, state, batch, {2, 1}, {.aggregations = {{"frist", Aggregation::mean}}}));
+            after_unit_step(direct, w, state, batch, {2, 1}, {.aggregations = {{"frist", Aggregation::mean}}}));
       },
       "aggregations names 'frist'");
 }
 
 TEST_CASE("plain trees without a model: a struct of parameters, aggregations by path") {
-  const auto loss = [](const Line& line, const Tree& state, const Batch& b) {
+  const auto loss = [](const SlopeAndOffset& line, const Tree& state, const Batch& b) {
     return WithAux{mean_squared_error(b.x * line.slope + line.offset, b.y, b.weight), state, {}};
   };
   const Array x = array(std::vector<double>{1, 2, 3, 4}, {4, 1});
   const Batch batch{x, 3.0 * x, {}};
-  const Tree line = to_tree(Line{zeros({}, float64), zeros({}, float64)});
+  const Tree line = to_tree(SlopeAndOffset{zeros({}, float64), zeros({}, float64)});
   check_equal_over_shards(loss, line, Tree(), batch);
   // d/d slope of mean (0 - 3x)^2 = -6 mean x^2 = -45; summed over two replicas' means, -6 (2.5 + 12.5).
-  CHECK(after_step(loss, line, Tree(), batch, {2, 1}).at("slope").array().item<double>() == doctest::Approx(45));
+  CHECK(after_unit_step(loss, line, Tree(), batch, {2, 1}).at("slope").array().item<double>() == doctest::Approx(45));
   const DataParallelOptions summed{.aggregations = {{"slope", Aggregation::sum}}};
-  CHECK(after_step(loss, line, Tree(), batch, {2, 1}, summed).at("slope").array().item<double>() ==
+  CHECK(after_unit_step(loss, line, Tree(), batch, {2, 1}, summed).at("slope").array().item<double>() ==
         doctest::Approx(90));
 }

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <lockstep/lockstep.h>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/replicas.h"
 #include "tests/support/temporary_folder.h"
 
@@ -16,30 +16,30 @@
 // microbatches.
 
 using namespace lockstep;
+using tests::float_infinity;
 using tests::Replicas;
 
 namespace {
 
-constexpr std::int64_t rows = 16;
-const float infinity = std::numeric_limits<float>::infinity();
+constexpr std::int64_t scaled_rows = 16;
 
 WithAux product(const Tree& w, const Tree& state, const Batch& b) {
   const Array seen = state.at("seen").array();
   return {weighted(w.at("v").array() * b.x, b.weight), Tree::dict({{"seen", Tree(seen + 1)}}), {}};
 }
 
-TrainState start(const TrainStep& step, DType dtype = float32) {
+TrainState start_in(const TrainStep& step, DType dtype = float32) {
   return step.init(Tree::dict({{"v", Tree(full({}, 3.0, dtype))}}), Tree::dict({{"seen", Tree(array(0.0F))}}));
 }
 
 /// Rows of 1, but for the last.
 Batch with_last(float last) {
-  std::vector<float> x(rows, 1.0F);
+  std::vector<float> x(scaled_rows, 1.0F);
   x.back() = last;
   return tests::batch_of(array(x));
 }
 
-std::vector<DataParallelOptions> all_options(const LossScale& scale) {
+std::vector<DataParallelOptions> scaled_options(const LossScale& scale) {
   std::vector<DataParallelOptions> all;
   for (const Replicas& replicas : {Replicas{1, 1}, {2, 1}, {2, 2}, {8, 1}, {8, 2}}) {
     for (const std::int64_t microbatches : {1, 2}) {
@@ -56,16 +56,16 @@ float scale_of(const TrainState& state) { return state.loss_scale.at("scale").ar
 }  // namespace
 
 TEST_CASE("four steps of infinite gradients bring a scale of 400 to 25 and leave every variable, bit for bit") {
-  for (const DataParallelOptions& options : all_options({.initial = 400})) {
+  for (const DataParallelOptions& options : scaled_options({.initial = 400})) {
     CAPTURE(options.shards);
     const TrainStep step = data_parallel(product, optim::adam(0.1), options);
-    TrainState state = start(step);
+    TrainState state = start_in(step);
     const auto fingerprints = [&] {
       return fingerprint(state.trainable) + fingerprint(state.non_trainable) + fingerprint(state.optimizer);
     };
     const std::string before = fingerprints();
     for (int i = 0; i < 4; ++i) {
-      auto [next, logs] = step(std::move(state), with_last(infinity));
+      auto [next, logs] = step(std::move(state), with_last(float_infinity));
       state = std::move(next);
       CHECK(logs.at("gradients_finite").item<float>() == 0);
       CHECK(logs.at("loss_scale").item<float>() == 400.0F / std::pow(2.0F, static_cast<float>(i)));
@@ -84,10 +84,10 @@ TEST_CASE("four steps of infinite gradients bring a scale of 400 to 25 and leave
 }
 
 TEST_CASE("a scale of 2 that grows every two finite steps is 32 after eight, also where each state is saved") {
-  for (const DataParallelOptions& options : all_options({.initial = 2, .growth_steps = 2})) {
+  for (const DataParallelOptions& options : scaled_options({.initial = 2, .growth_steps = 2})) {
     CAPTURE(options.shards);
     const TrainStep step = data_parallel(product, optim::sgd(0.1), options);
-    TrainState state = start(step);
+    TrainState state = start_in(step);
     for (int i = 0; i < 8; ++i) {
       state = step(std::move(state), with_last(1)).first;
       const tests::TemporaryFolder folder;
@@ -106,12 +106,12 @@ TEST_CASE("the scales and weights of Keras' LossScaleOptimizer, step by step") {
   const std::vector<float> scales = {1024, 1024, 2048, 1024, 1024, 1024, 2048, 2048, 1024, 1024,
                                      512,  256,  256,  256,  512,  512,  512,  1024, 512,  512,
                                      512,  1024, 1024, 1024, 2048, 2048, 2048, 4096};
-  for (const DataParallelOptions& options : all_options({.initial = 1024, .growth_steps = 3})) {
+  for (const DataParallelOptions& options : scaled_options({.initial = 1024, .growth_steps = 3})) {
     const TrainStep step = data_parallel(product, optim::sgd(0.5), options);
-    TrainState state = start(step);
+    TrainState state = start_in(step);
     float weight = 3;
     for (std::size_t i = 0; i < finite.size(); ++i) {
-      state = step(std::move(state), with_last(finite[i] == '1' ? 1 : infinity)).first;
+      state = step(std::move(state), with_last(finite[i] == '1' ? 1 : float_infinity)).first;
       if (finite[i] == '1') weight -= 0.5F;
       CHECK(scale_of(state) == scales[i]);
       CHECK(state.trainable.at("v").array().item<float>() == weight);
@@ -120,9 +120,9 @@ TEST_CASE("the scales and weights of Keras' LossScaleOptimizer, step by step") {
 }
 
 TEST_CASE("one row that is not finite stops the step of all replicas, and starts the count anew") {
-  for (const DataParallelOptions& options : all_options({.initial = 8, .growth_steps = 2})) {
+  for (const DataParallelOptions& options : scaled_options({.initial = 8, .growth_steps = 2})) {
     const TrainStep step = data_parallel(product, optim::sgd(0.1), options);
-    TrainState state = start(step);
+    TrainState state = start_in(step);
     for (const float last : {1.0F, std::nanf(""), 1.0F, 1.0F}) state = step(std::move(state), with_last(last)).first;
     // Halved once, then two finite steps in a row.
     CHECK(scale_of(state) == 8);
@@ -152,7 +152,7 @@ TEST_CASE("powers of two as scales leave gradients' bits") {
     DataParallelOptions options = tests::parallel({8, 2});
     options.loss_scale = scale;
     const TrainStep step = data_parallel(product, optim::adam(0.1), options);
-    TrainState state = start(step);
+    TrainState state = start_in(step);
     for (int i = 0; i < 5; ++i) state = step(std::move(state), with_last(0.3F * static_cast<float>(i))).first;
     return fingerprint(state.trainable) + fingerprint(state.optimizer);
   };
@@ -173,7 +173,7 @@ TEST_CASE("several objectives are one decision") {
                     options);
   const Tree params = Tree::dict({{"a", Tree(array(1.0F))}, {"b", Tree(array(1.0F))}});
   Batch batch = with_last(1);
-  batch.y = with_last(infinity).x;
+  batch.y = with_last(float_infinity).x;
   auto [state, logs] = step(step.init(params, Tree()), batch);
   CHECK(fingerprint(state.trainable) == fingerprint(params));
   CHECK(scale_of(state) == 4);
@@ -193,7 +193,7 @@ TEST_CASE("what a loss scale cannot be, and a state without one") {
   DataParallelOptions options = tests::parallel({2, 1});
   options.loss_scale = LossScale{};
   const TrainStep step = data_parallel(product, optim::sgd(0.1), options);
-  TrainState state = start(step);
+  TrainState state = start_in(step);
   state.loss_scale = Tree();
   tests::expect_error<StateError>([&] { static_cast<void>(step(state, with_last(1))); }, "the state has no loss_scale",
                                   "loss_scale_state(options)");

@@ -8,6 +8,7 @@
 #include <lockstep/lockstep.h>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/replicas.h"
 #include "tests/support/training.h"
 
@@ -15,11 +16,10 @@
 // these rows (a change of what does not count), and those of the batch without them.
 
 using namespace lockstep;
+using tests::float_infinity;
+using tests::float_not_a_number;
 
 namespace {
-
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// Six real rows, then masked ones that hold `filling`; at 4 and 8 shards some have no real row.
 Batch batch_with(float filling, std::int64_t masked) {
@@ -32,15 +32,15 @@ Batch batch_with(float filling, std::int64_t masked) {
 
 using Terms = std::function<Loss(const Array& y, const Batch& b)>;
 
-struct Case {
+struct LossCase {
   std::string name;
   Terms loss;
 };
 
 Array positive(const Array& y) { return exp(y * 0.1); }
 
-const std::vector<Case>& losses() {
-  static const std::vector<Case> cases = {
+const std::vector<LossCase>& losses() {
+  static const std::vector<LossCase> cases = {
       {"squared", [](const Array& y, const Batch& b) { return mean_squared_error(y, b.y, b.weight); }},
       {"absolute", [](const Array& y, const Batch& b) { return mean_absolute_error(y, b.y, b.weight); }},
       {"huber", [](const Array& y, const Batch& b) { return huber(y, b.y, b.weight); }},
@@ -63,7 +63,7 @@ const std::vector<Case>& losses() {
   return cases;
 }
 
-Model<Array, Array> net() {
+Model<Array, Array> log_net() {
   return Model([](Scope& scope, const Array& x) {
     const Array h = batch_norm(scope["norm"], dense(scope["first"], log(x), {.units = 4}));
     return dense(scope["head"], dropout(scope["drop"], h, 0.25), {.units = 1});
@@ -89,15 +89,15 @@ bool all_finite(const Tree& tree) {
 }  // namespace
 
 TEST_CASE("a step has the same bits whatever stands in rows of weight 0") {
-  const auto model = net();
-  for (const Case& c : losses()) {
+  const auto model = log_net();
+  for (const LossCase& c : losses()) {
     CAPTURE(c.name);
     for (const tests::Replicas replicas : {tests::Replicas{1, 1}, {4, 2}, {8, 2}}) {
       CAPTURE(replicas.shards);
       const TrainStep step =
           data_parallel(model, function_of(model, c.loss), optim::sgd(0.1), tests::parallel(replicas));
       std::string expected;
-      for (const float filling : {1.0F, 0.0F, not_a_number, infinity, -infinity}) {
+      for (const float filling : {1.0F, 0.0F, float_not_a_number, float_infinity, -float_infinity}) {
         CAPTURE(filling);
         const Batch batch = batch_with(filling, 10);
         auto [after, logs] = step(tests::fresh_state(step, model, batch), batch);
@@ -113,14 +113,14 @@ TEST_CASE("a step has the same bits whatever stands in rows of weight 0") {
 }
 
 TEST_CASE("an evaluation's sums do not see rows of weight 0") {
-  const auto model = net();
-  for (const Case& c : losses()) {
+  const auto model = log_net();
+  for (const LossCase& c : losses()) {
     CAPTURE(c.name);
     const Batch real = batch_with(1, 2);
     const auto [trainable, state] = model.init(random::key(1), real.x);
     const EvaluateStep evaluate(function_of(model, c.loss, false), tests::parallel({8, 2}));
     const auto expected = evaluate(trainable, state, real);
-    const auto sums = evaluate(trainable, state, batch_with(not_a_number, 2));
+    const auto sums = evaluate(trainable, state, batch_with(float_not_a_number, 2));
     for (const auto& [name, sum] : expected) {
       CAPTURE(name);
       CHECK(sums.at(name).sum.item<float>() == sum.sum.item<float>());
@@ -130,13 +130,13 @@ TEST_CASE("an evaluation's sums do not see rows of weight 0") {
 }
 
 TEST_CASE("a batch without a row that counts moves no parameter") {
-  const auto model = net();
-  for (const Case& c : losses()) {
+  const auto model = log_net();
+  for (const LossCase& c : losses()) {
     CAPTURE(c.name);
     const TrainStep step = data_parallel(model, function_of(model, c.loss), optim::sgd(0.1), tests::parallel({2, 2}));
-    Batch batch = batch_with(not_a_number, 2);
-    batch.x = full({8, 3}, not_a_number, float32);
-    batch.y = full({8, 1}, not_a_number, float32);
+    Batch batch = batch_with(float_not_a_number, 2);
+    batch.x = full({8, 3}, float_not_a_number, float32);
+    batch.y = full({8, 1}, float_not_a_number, float32);
     batch.weight = zeros({8});
     const TrainState before = tests::fresh_state(step, model, batch);
     auto [after, logs] = step(before, batch);
@@ -167,10 +167,11 @@ TEST_CASE("integer inputs and labels out of range do no harm in rows of weight 0
 }
 
 TEST_CASE("fill_masked_rows: any tree of leaves, any dtype, the first real row's values") {
-  const Tree rows = Tree::dict({{"images", Tree(array(std::vector<float>{not_a_number, 1, 2, infinity}, {4, 1, 1}))},
-                                {"flags", Tree(array(std::vector<float>{0, 1, 0, 0}) != 0)},
-                                {"labels", Tree(array({-7, 1, 2, 99}))},
-                                {"keys", Tree(random::split(random::key(1), 4))}});
+  const Tree rows =
+      Tree::dict({{"images", Tree(array(std::vector<float>{float_not_a_number, 1, 2, float_infinity}, {4, 1, 1}))},
+                  {"flags", Tree(array(std::vector<float>{0, 1, 0, 0}) != 0)},
+                  {"labels", Tree(array({-7, 1, 2, 99}))},
+                  {"keys", Tree(random::split(random::key(1), 4))}});
   const Tree filled = fill_masked_rows(rows, array({0.0F, 2.0F, -1.0F, 0.0F}));
   CHECK(filled.at("images").array().to_vector<float>() == std::vector<float>{1, 1, 2, 1});
   CHECK(convert(filled.at("flags").array(), int32).to_vector<int>() == std::vector<int>{1, 1, 0, 1});
@@ -193,7 +194,7 @@ TEST_CASE("fill_masked_rows: any tree of leaves, any dtype, the first real row's
 }
 
 TEST_CASE("without a map, a model's call and its derivative do not see rows of weight 0") {
-  const auto model = net();
+  const auto model = log_net();
   const Batch finite = batch_with(1, 2);
   const auto [trainable, state] = model.init(random::key(1), finite.x);
   const auto gradient = [&](const Batch& b) {
@@ -203,5 +204,5 @@ TEST_CASE("without a map, a model's call and its derivative do not see rows of w
     };
     return grad(loss)(trainable);
   };
-  CHECK(fingerprint(gradient(batch_with(not_a_number, 2))) == fingerprint(gradient(finite)));
+  CHECK(fingerprint(gradient(batch_with(float_not_a_number, 2))) == fingerprint(gradient(finite)));
 }

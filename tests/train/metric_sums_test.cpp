@@ -32,7 +32,7 @@ LossFunction measured(const Model<Array, Array>& model) {
   };
 }
 
-Batch rows(float masked) {
+Batch masked_rows(float masked) {
   std::vector<float> weight(16);
   std::vector<std::int32_t> labels(16);
   for (std::size_t i = 0; i < 16; ++i) {
@@ -48,11 +48,11 @@ Batch rows(float masked) {
 
 TEST_CASE("metrics of several sums are those of one device over shards and microbatches") {
   const auto model = scorer();
-  const auto [w, state] = model.init(random::key(1), rows(0).x);
+  const auto [w, state] = model.init(random::key(1), masked_rows(0).x);
   const auto measure = [&, w = w, state = state](std::int64_t shards, std::int64_t parts, float masked) {
     DataParallelOptions options = tests::parallel({shards, 1});
     options.microbatches = parts;
-    return EvaluateStep(measured(model), options)(w, state, rows(masked));
+    return EvaluateStep(measured(model), options)(w, state, masked_rows(masked));
   };
   const auto expected = measure(1, 1, 0);
   for (const auto& [shards, parts] :
@@ -74,7 +74,7 @@ TEST_CASE("metrics of several sums are those of one device over shards and micro
 
 TEST_CASE("a step's log of a value that is made of several sums") {
   const auto model = scorer();
-  const Batch batch = rows(0);
+  const Batch batch = masked_rows(0);
   const LossFunction loss = [model](const Tree& w, const Tree& state, const Batch& b) {
     auto [y, next] = model.stateless_call(w, state, b.x, true, {.rows = b.weight});
     const Array iou = mean_iou(confusion_matrix(y, b.y, b.weight));

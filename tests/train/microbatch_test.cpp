@@ -19,7 +19,7 @@ using tests::Replicas;
 
 namespace {
 
-constexpr std::int64_t features = 5;
+constexpr std::int64_t counted_features = 5;
 
 /// Dropout before and behind a rematerialised block that draws too.
 Model<Array, Array> dropping() {
@@ -30,7 +30,7 @@ Model<Array, Array> dropping() {
 }
 
 /// Two terms of different weights, a penalty and a metric.
-LossFunction loss_of(const Model<Array, Array>& model) {
+LossFunction two_term_loss(const Model<Array, Array>& model) {
   return [model](const Tree& w, const Tree& state, const Batch& b) {
     auto [y, next] = model.stateless_call(w, state, b.x, true, {.rows = b.weight});
     const Loss loss = mean_squared_error(y, b.y, b.weight) +
@@ -76,15 +76,15 @@ Batch with_holes(Batch batch) {
 const std::vector<Replicas> cuts = {{1, 1}, {2, 1}, {2, 2}, {4, 1}, {4, 2}, {8, 1}, {8, 2}};
 
 /// A model with a variable of each aggregation in its state.
-Model<Array, Array> counting() {
+Model<Array, Array> model_of_aggregations() {
   return Model([](Scope& scope, const Array& x) {
     const Array rows = scope.rows().has_value() ? convert(scope.rows() != 0, float64) : ones({x.dim(0)}, float64);
     scope.non_trainable("calls", {.shape = {}, .dtype = int32});
     scope.assign("calls", scope.non_trainable("calls", {.shape = {}, .dtype = int32}) + 1);
     scope.non_trainable("rows", {.shape = {}, .dtype = float64, .aggregation = Aggregation::sum});
     scope.accumulate("rows", sum(rows));
-    scope.non_trainable("first",
-                        {.shape = {features}, .dtype = float64, .aggregation = Aggregation::only_first_replica});
+    scope.non_trainable(
+        "first", {.shape = {counted_features}, .dtype = float64, .aggregation = Aggregation::only_first_replica});
     scope.assign("first", x[0]);
     return dense(scope["head"], x, {.units = 1});
   });
@@ -94,9 +94,9 @@ Model<Array, Array> counting() {
 
 TEST_CASE("loss, gradients, metrics and state do not depend on microbatches, with dropout; bits not on devices") {
   const auto model = dropping();
-  for (const Batch& batch :
-       {tests::regression_batch(32, features, float64), with_holes(tests::regression_batch(29, features, float64))}) {
-    const Outcome plain = outcome_of(model, loss_of(model), batch, {1, 1}, 1);
+  for (const Batch& batch : {tests::regression_batch(32, counted_features, float64),
+                             with_holes(tests::regression_batch(29, counted_features, float64))}) {
+    const Outcome plain = outcome_of(model, two_term_loss(model), batch, {1, 1}, 1);
     for (const std::int64_t microbatches : {1, 2, 4}) {
       std::string expected;
       std::int64_t shards = 0;
@@ -104,7 +104,7 @@ TEST_CASE("loss, gradients, metrics and state do not depend on microbatches, wit
         CAPTURE(replicas.shards);
         CAPTURE(replicas.devices);
         CAPTURE(microbatches);
-        const Outcome cut = outcome_of(model, loss_of(model), batch, replicas, microbatches);
+        const Outcome cut = outcome_of(model, two_term_loss(model), batch, replicas, microbatches);
         tests::check_close(cut.state, plain.state, 1e-10);
         if (replicas.shards == shards) CHECK(cut.fingerprint == expected);
         shards = replicas.shards;
@@ -117,7 +117,7 @@ TEST_CASE("loss, gradients, metrics and state do not depend on microbatches, wit
 TEST_CASE("in float32 and bfloat16 the loss is that of one microbatch, to the dtype's rounding") {
   const auto model = dropping();
   for (const DType dtype : {float32, bfloat16}) {
-    const Batch batch = tests::regression_batch(16, features, dtype);
+    const Batch batch = tests::regression_batch(16, counted_features, dtype);
     const double tolerance = dtype == float32 ? 1e-6 : 2e-2;
     const double plain =
         outcome_of(model, tests::loss_of(model), batch, {1, 1}, 1, 1).state.at("1/loss").array().item<double>();
@@ -131,8 +131,8 @@ TEST_CASE("in float32 and bfloat16 the loss is that of one microbatch, to the dt
 }
 
 TEST_CASE("state moves once a step: counts, sums over rows, the first row") {
-  const auto model = counting();
-  const Batch batch = with_holes(tests::regression_batch(13, features, float64));
+  const auto model = model_of_aggregations();
+  const Batch batch = with_holes(tests::regression_batch(13, counted_features, float64));
   for (const Replicas replicas : {Replicas{1, 1}, {2, 2}, {4, 2}}) {
     for (const std::int64_t microbatches : {1, 2, 4}) {
       CAPTURE(replicas.shards);
@@ -153,7 +153,7 @@ TEST_CASE("gradients that layers declare to combine otherwise do so over microba
       return dense(scope["head"], tanh(dense(scope["first"], x, {.units = 3, .aggregation = aggregation})),
                    {.units = 1});
     });
-    const Batch batch = with_holes(tests::regression_batch(32, features, float64));
+    const Batch batch = with_holes(tests::regression_batch(32, counted_features, float64));
     for (const std::int64_t shards : {1, 2, 4}) {
       const Outcome plain = outcome_of(model, tests::loss_of(model), batch, {shards, 1}, 1);
       const Outcome cut = outcome_of(model, tests::loss_of(model), batch, {shards, 1}, 4);
@@ -168,7 +168,7 @@ TEST_CASE("batch_norm over microbatches is an error by layer, unless it is told 
       return dense(scope["head"], batch_norm(scope["block"]["norm"], x, options), {.units = 1});
     });
   };
-  const Batch batch = tests::regression_batch(16, features, float64);
+  const Batch batch = tests::regression_batch(16, counted_features, float64);
   for (const bool synchronized : {true, false}) {
     const auto model = with({.synchronized = synchronized});
     tests::expect_error<MeshError>(
@@ -205,7 +205,7 @@ TEST_CASE("a layer of one's own that sums over the whole batch is refused by nam
     const Array centre = axes.empty() ? sum(x, Axes{0}, true) : psum(sum(x, Axes{0}, true), axes);
     return dense(scope["head"], x - centre, {.units = 1});
   });
-  const Batch batch = tests::regression_batch(16, features, float64);
+  const Batch batch = tests::regression_batch(16, counted_features, float64);
   tests::expect_error<MeshError>(
       [&] {
         static_cast<void>(outcome_of(model, tests::loss_of(model), batch, {2, 1}, 2));
@@ -266,7 +266,7 @@ TEST_CASE("peak memory falls with the microbatches, and the program does not gro
 
 TEST_CASE("a step with microbatches has as many reductions as one without") {
   const auto model = dropping();
-  const Batch batch = tests::regression_batch(32, features, float32);
+  const Batch batch = tests::regression_batch(32, counted_features, float32);
   const auto sums = [&](std::int64_t microbatches) {
     const TrainStep step = data_parallel(tests::loss_of(model), optim::sgd(0.1), options_of({4, 2}, microbatches));
     return step.program(tests::fresh_state(step, model, batch), batch).plan().collectives;
@@ -291,7 +291,7 @@ TEST_CASE("weights of rows are summed by every process for itself, with microbat
 
 TEST_CASE("check_one_meaning compares microbatches with none") {
   const auto verdict = [](const Model<Array, Array>& model, const Replicas& replicas) -> std::string {
-    const Batch batch = tests::regression_batch(8, features, float32);
+    const Batch batch = tests::regression_batch(8, counted_features, float32);
     const TrainStep step = data_parallel(tests::loss_of(model), optim::sgd(0.1), options_of(replicas, 2));
     try {
       check_one_meaning(step, tests::fresh_state(step, model, batch), batch);
@@ -313,11 +313,11 @@ TEST_CASE("check_one_meaning compares microbatches with none") {
 }
 
 TEST_CASE("an evaluation in microbatches has the sums of the whole batch") {
-  const auto model = counting();
-  const Batch batch = with_holes(tests::regression_batch(13, features, float64));
+  const auto model = model_of_aggregations();
+  const Batch batch = with_holes(tests::regression_batch(13, counted_features, float64));
   const auto [w, state] = model.init(random::key(1), batch.x);
   const auto sums = [&](const Replicas& replicas, std::int64_t microbatches) {
-    return to_tree(EvaluateStep(loss_of(model), options_of(replicas, microbatches))(w, state, batch));
+    return to_tree(EvaluateStep(two_term_loss(model), options_of(replicas, microbatches))(w, state, batch));
   };
   for (const Replicas replicas : {Replicas{1, 1}, {2, 2}})
     tests::check_close(sums(replicas, 4), sums({1, 1}, 1), 1e-12);

@@ -14,7 +14,7 @@ using namespace lockstep;
 
 namespace {
 
-const Mesh plane({{"data", 2}, {"model", 2}}, devices("cpu:0-1"));
+const Mesh attention_mesh({{"data", 2}, {"model", 2}}, devices("cpu:0-1"));
 
 Model<Array, Array> gpt_of(std::int64_t width, bool joint) {
   return Model<Array, Array>([=](const Scope& s, const Array& tokens) {
@@ -23,20 +23,20 @@ Model<Array, Array> gpt_of(std::int64_t width, bool joint) {
   });
 }
 
-const LayoutMap layouts = {{".*/(qkv|query|key|value|dense_0)/kernel", sharded("model", 1)},
-                           {".*/(qkv|query|key|value|dense_0)/bias", sharded("model")},
-                           {".*/(attention/out|dense_1)/kernel", sharded("model")}};
+const LayoutMap attention_layouts = {{".*/(qkv|query|key|value|dense_0)/kernel", sharded("model", 1)},
+                                     {".*/(qkv|query|key|value|dense_0)/bias", sharded("model")},
+                                     {".*/(attention/out|dense_1)/kernel", sharded("model")}};
 
 Batch tokens_of(std::int64_t rows, std::int64_t length) {
   return {random::randint(random::key(1), {rows, length}, 0, 32),
           random::randint(random::key(2), {rows, length}, 0, 32), ones({rows})};
 }
 
-LayoutPlan plan_of(bool joint, int zero, std::int64_t width) {
+LayoutPlan plan_of_attention(bool joint, int zero, std::int64_t width) {
   const Model<Array, Array> model = gpt_of(width, joint);
   const Batch batch = tokens_of(8, 16);
-  const TrainStep step =
-      model_parallel(tests::loss_of(model), optim::adam(0.01), {.mesh = plane, .layouts = layouts, .zero = zero});
+  const TrainStep step = model_parallel(tests::loss_of(model), optim::adam(0.01),
+                                        {.mesh = attention_mesh, .layouts = attention_layouts, .zero = zero});
   return layout_plan(step, tests::fresh_state(step, model, batch), batch);
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("heads cut along an axis: a joint projection moves its activations, pr
     for (const std::int64_t width : {32, 64}) {
       CAPTURE(zero);
       CAPTURE(width);
-      const LayoutPlan joint = plan_of(true, zero, width), three = plan_of(false, zero, width);
+      const LayoutPlan joint = plan_of_attention(true, zero, width), three = plan_of_attention(false, zero, width);
       CHECK(gathered_bytes(three) == 0);
       // Of 2 layers, forwards and backwards, half of f32[4, 16, 3 width].
       CHECK(gathered_bytes(joint) >= 2 * 2 * 4 * 16 * 3 * width * 4 / 2);
@@ -105,9 +105,12 @@ TEST_CASE("a gpt with projections apart, cut by heads, trains as on one device")
   const auto adam = optim::adam(1e-3, 0.9, 0.999, 1e-6);
   const Tree one = trained(data_parallel(tests::loss_of(model), adam, {.devices = devices("cpu:0"), .shards = 1}));
   for (const std::int64_t microbatches : {1, 2}) {
-    const Tree cut = trained(
-        model_parallel(tests::loss_of(model), adam,
-                       {.mesh = plane, .layouts = layouts, .zero = 3, .strict = true, .microbatches = microbatches}));
+    const Tree cut = trained(model_parallel(tests::loss_of(model), adam,
+                                            {.mesh = attention_mesh,
+                                             .layouts = attention_layouts,
+                                             .zero = 3,
+                                             .strict = true,
+                                             .microbatches = microbatches}));
     const std::vector<Array> x = one.leaves(), y = cut.leaves();
     REQUIRE(x.size() == y.size());
     for (std::size_t i = 0; i < x.size(); ++i) CHECK(allclose(x[i], y[i], 1e-3, 1e-4).item<bool>());

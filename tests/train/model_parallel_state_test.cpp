@@ -16,11 +16,11 @@ using namespace lockstep;
 
 namespace {
 
-Mesh grid() { return Mesh({{"data", 2}, {"model", 2}}, devices("cpu:0-1")); }
+Mesh square_grid_of_two() { return Mesh({{"data", 2}, {"model", 2}}, devices("cpu:0-1")); }
 
-const LayoutMap layouts = {{"in/kernel", sharded("model", 1)}, {"out/kernel", sharded("model")}};
+const LayoutMap hidden_layouts = {{"in/kernel", sharded("model", 1)}, {"out/kernel", sharded("model")}};
 
-Array counting(Scope& s, const Array& x) {
+Array counting_network(Scope& s, const Array& x) {
   const Array rows = s.rows().has_value() ? s.rows() : ones({x.dim(0)});
   s.non_trainable("seen", {.shape = {}, .dtype = int32, .aggregation = Aggregation::sum});
   s.accumulate("seen", convert(sum(rows), int32));
@@ -30,11 +30,11 @@ Array counting(Scope& s, const Array& x) {
   return dense(s["out"], dropout(s["drop"], h, 0.5), {.units = 1});
 }
 
-const Model<Array, Array> model(counting);
+const Model<Array, Array> stateful_model(counting_network);
 
 void check_same(const TrainStep& cut, const TrainStep& one, const Batch& batch, int steps) {
-  TrainState a = tests::fresh_state(one, model, batch);
-  TrainState b = tests::fresh_state(cut, model, batch);
+  TrainState a = tests::fresh_state(one, stateful_model, batch);
+  TrainState b = tests::fresh_state(cut, stateful_model, batch);
   for (int i = 0; i < steps; ++i) {
     Logs logs;
     std::tie(a, logs) = one(std::move(a), batch);
@@ -58,10 +58,11 @@ void check_same(const TrainStep& cut, const TrainStep& one, const Batch& batch, 
 }  // namespace
 
 TEST_CASE("counters, means, moving statistics and random state are those of one device") {
-  const StepLoss loss = tests::loss_of(model);
+  const StepLoss loss = tests::loss_of(stateful_model);
   const TrainStep one = data_parallel(loss, optim::adam(0.01), {.devices = devices("cpu:0"), .shards = 1});
   for (const int zero : {0, 3}) {
-    const TrainStep cut = model_parallel(loss, optim::adam(0.01), {.mesh = grid(), .layouts = layouts, .zero = zero});
+    const TrainStep cut = model_parallel(loss, optim::adam(0.01),
+                                         {.mesh = square_grid_of_two(), .layouts = hidden_layouts, .zero = zero});
     check_same(cut, one, tests::regression_batch(16, 6, float32), 3);
     check_same(cut, one, tests::regression_batch(13, 6, float32), 3);
   }
@@ -72,13 +73,14 @@ TEST_CASE("rows of weight 0 take part in nothing, whatever they hold") {
   const Array bad = reshape(arange(8, int32) == 3, {8, 1});
   batch.x = where(bad, std::numeric_limits<float>::quiet_NaN(), batch.x);
   batch.weight = where(arange(8, int32) == 3, 0.0F, 1.0F);
-  const StepLoss loss = tests::loss_of(model);
+  const StepLoss loss = tests::loss_of(stateful_model);
   const TrainStep one = data_parallel(loss, optim::adam(0.01), {.devices = devices("cpu:0"), .shards = 1});
-  check_same(model_parallel(loss, optim::adam(0.01), {.mesh = grid(), .layouts = layouts}), one, batch, 3);
+  check_same(model_parallel(loss, optim::adam(0.01), {.mesh = square_grid_of_two(), .layouts = hidden_layouts}), one,
+             batch, 3);
 }
 
 TEST_CASE("several optimizers, clipping and frozen parts") {
-  const StepLoss loss = tests::loss_of(model);
+  const StepLoss loss = tests::loss_of(stateful_model);
   const auto objectives = [&] {
     return std::vector<Objective>{
         {.name = {},
@@ -88,8 +90,8 @@ TEST_CASE("several optimizers, clipping and frozen parts") {
   };
   const TrainStep one = data_parallel(objectives(), {.devices = devices("cpu:0"), .shards = 1});
   for (const int zero : {0, 2, 3}) {
-    check_same(model_parallel(objectives(), {.mesh = grid(), .layouts = layouts, .zero = zero}), one,
-               tests::regression_batch(8, 6, float32), 3);
+    check_same(model_parallel(objectives(), {.mesh = square_grid_of_two(), .layouts = hidden_layouts, .zero = zero}),
+               one, tests::regression_batch(8, 6, float32), 3);
   }
 }
 
@@ -107,6 +109,6 @@ TEST_CASE("remat, branches and loops in a partitioned function") {
   const Array w = random::normal(random::key(1), {4, 4});
   const Array x = random::normal(random::key(2), {8, 4});
   const auto value = [&](const Array& v) { return f(v, x); };
-  const PartitionOptions options{.mesh = grid(), .in = {sharded("model", 1), sharded("data")}};
+  const PartitionOptions options{.mesh = square_grid_of_two(), .in = {sharded("model", 1), sharded("data")}};
   CHECK(partitioned(f, options)(w, x).item<float>() == doctest::Approx(value(w).item<float>()).epsilon(1e-5));
 }

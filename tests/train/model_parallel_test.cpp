@@ -15,7 +15,7 @@ using namespace lockstep;
 
 namespace {
 
-Mesh grid(std::int64_t data, std::int64_t model) {
+Mesh data_by_model(std::int64_t data, std::int64_t model) {
   return Mesh({{"data", data}, {"model", model}}, devices(data * model > 1 ? "cpu:0-1" : "cpu:0"));
 }
 
@@ -109,7 +109,7 @@ Work looped_work() {
            {"head/.*", sharded("model", -1)}}};
 }
 
-tests::Trained run(const TrainStep& step, const Work& work, int steps) {
+tests::Trained run_steps(const TrainStep& step, const Work& work, int steps) {
   return tests::train(step, tests::fresh_state(step, work.model, work.batch), steps, [&](int) { return work.batch; });
 }
 
@@ -117,10 +117,11 @@ void check_meaning(const Work& work, const Mesh& mesh, int zero, double toleranc
   CAPTURE(zero);
   CAPTURE(mesh.size("data"));
   const StepLoss loss = tests::loss_of(work.model);
-  const tests::Trained one = run(data_parallel(loss, adam(), {.devices = devices("cpu:0"), .shards = 1}), work, 10);
+  const tests::Trained one =
+      run_steps(data_parallel(loss, adam(), {.devices = devices("cpu:0"), .shards = 1}), work, 10);
   const TrainStep step =
       model_parallel(loss, adam(), {.mesh = mesh, .layouts = work.layouts, .zero = zero, .strict = true});
-  const tests::Trained cut = run(step, work, 10);
+  const tests::Trained cut = run_steps(step, work, 10);
   for (std::size_t i = 0; i < one.losses.size(); ++i) {
     CHECK(std::abs(one.losses[i] - cut.losses[i]) <= tolerance * std::abs(one.losses[i]));
   }
@@ -135,31 +136,31 @@ void check_meaning(const Work& work, const Mesh& mesh, int zero, double toleranc
 TEST_CASE("gpt over three meshes: 10 Adam steps agree with one device to 1e-5") {
   const Work work = gpt_work();
   for (const auto& [data, model] : {std::pair(2, 2), std::pair(4, 1), std::pair(1, 4)}) {
-    check_meaning(work, grid(data, model), 0, 1e-5);
+    check_meaning(work, data_by_model(data, model), 0, 1e-5);
   }
 }
 
 TEST_CASE("mlp over three meshes: 10 Adam steps agree to 1e-5, in float64 to 1e-11") {
   for (const auto& [data, model] : {std::pair(2, 2), std::pair(4, 1), std::pair(1, 4)}) {
-    check_meaning(mlp_work(float32), grid(data, model), 0, 1e-5);
-    check_meaning(mlp_work(float64), grid(data, model), 0, 1e-11);
+    check_meaning(mlp_work(float32), data_by_model(data, model), 0, 1e-5);
+    check_meaning(mlp_work(float64), data_by_model(data, model), 0, 1e-11);
   }
 }
 
 TEST_CASE("convolutions, BatchNorm and dropout over a mesh mean what they mean on one device") {
   for (const auto& [data, model] : {std::pair(2, 2), std::pair(4, 1), std::pair(1, 4)}) {
-    check_meaning(cnn_work(), grid(data, model), 0, 1e-5);
+    check_meaning(cnn_work(), data_by_model(data, model), 0, 1e-5);
   }
 }
 
 TEST_CASE("layers in a loop, attention by heads, a table by features, a loss over a cut vocabulary") {
   for (const auto& [data, model] : {std::pair(2, 2), std::pair(4, 1), std::pair(1, 4)}) {
-    check_meaning(looped_work(), grid(data, model), 0, 1e-5);
+    check_meaning(looped_work(), data_by_model(data, model), 0, 1e-5);
   }
-  check_meaning(looped_work(), grid(2, 2), 3, 1e-5);
+  check_meaning(looped_work(), data_by_model(2, 2), 3, 1e-5);
   const Work work = looped_work();
   const TrainStep step =
-      model_parallel(tests::loss_of(work.model), adam(), {.mesh = grid(2, 2), .layouts = work.layouts});
+      model_parallel(tests::loss_of(work.model), adam(), {.mesh = data_by_model(2, 2), .layouts = work.layouts});
   const LayoutPlan plan = layout_plan(step, tests::fresh_state(step, work.model, work.batch), work.batch);
   for (const InsertedCollective& c : plan.collectives) {
     CHECK_MESSAGE((c.op == "psum" || c.op == "pmax" || c.layer.find("blocks") == std::string::npos), c.reason);
@@ -168,26 +169,26 @@ TEST_CASE("layers in a loop, attention by heads, a table by features, a loss ove
 
 TEST_CASE("ZeRO 1 to 3 mean what the step means without") {
   for (const int zero : {1, 2, 3}) {
-    check_meaning(mlp_work(float64), grid(2, 2), zero, 1e-11);
-    check_meaning(gpt_work(), grid(2, 2), zero, 1e-5);
+    check_meaning(mlp_work(float64), data_by_model(2, 2), zero, 1e-11);
+    check_meaning(gpt_work(), data_by_model(2, 2), zero, 1e-5);
   }
 }
 
 namespace {
 
-void check_bits(const Work& work, const std::vector<int>& stages, Precision precision = Precision::float32) {
+void check_same_bits(const Work& work, const std::vector<int>& stages, Precision precision = Precision::float32) {
   const auto fingerprint_of = [&](const Mesh& mesh, int zero) {
     const TrainStep step = model_parallel(
         tests::loss_of(work.model), adam(),
         {.mesh = mesh, .layouts = work.layouts, .zero = zero, .contraction_blocks = 8, .precision = precision});
-    return fingerprint(to_tree(run(step, work, 5).state));
+    return fingerprint(to_tree(run_steps(step, work, 5).state));
   };
-  const std::string whole = fingerprint_of(grid(1, 1), 0);
+  const std::string whole = fingerprint_of(data_by_model(1, 1), 0);
   for (const auto& [data, model] : {std::pair(8, 1), std::pair(4, 2), std::pair(2, 4), std::pair(1, 8)}) {
     for (const int zero : stages) {
       CAPTURE(data);
       CAPTURE(zero);
-      CHECK(fingerprint_of(grid(data, model), zero) == whole);
+      CHECK(fingerprint_of(data_by_model(data, model), zero) == whole);
     }
   }
 }
@@ -195,7 +196,7 @@ void check_bits(const Work& work, const std::vector<int>& stages, Precision prec
 }  // namespace
 
 TEST_CASE("with contraction_blocks one fingerprint holds for every layout and stage of zero: mlp") {
-  check_bits(mlp_work(float32), {0, 1, 2, 3});
+  check_same_bits(mlp_work(float32), {0, 1, 2, 3});
 }
 
 TEST_CASE("with contraction_blocks one fingerprint holds for every layout and stage of zero: gpt") {
@@ -204,21 +205,21 @@ TEST_CASE("with contraction_blocks one fingerprint holds for every layout and st
     return models::gpt(s, tokens, {.vocabulary = 256, .blocks = {.width = 128, .depth = 1, .heads = 8}});
   });
   work.batch = {random::randint(random::key(1), {8, 64}, 0, 256), random::randint(random::key(2), {8, 64}, 0, 256), {}};
-  check_bits(work, {0, 3});
+  check_same_bits(work, {0, 3});
 }
 
 TEST_CASE("with contraction_blocks one fingerprint holds for every layout and stage of zero: cnn") {
-  check_bits(cnn_work(64), {0, 2});
+  check_same_bits(cnn_work(64), {0, 2});
 }
 
 TEST_CASE("with contraction_blocks small products have one fingerprint too, in other floats as well") {
-  for (const DType dtype : {float64, bfloat16, float16}) check_bits(mlp_work(dtype), {0, 3});
-  check_bits(cnn_work(8), {0, 3});
-  check_bits(looped_work(), {0});
-  check_bits(mlp_work(float32), {0}, Precision::bfloat16);
+  for (const DType dtype : {float64, bfloat16, float16}) check_same_bits(mlp_work(dtype), {0, 3});
+  check_same_bits(cnn_work(8), {0, 3});
+  check_same_bits(looped_work(), {0});
+  check_same_bits(mlp_work(float32), {0}, Precision::bfloat16);
   Work work = gpt_work();
   work.model = Model<Array, Array>([](Scope& s, const Array& tokens) {
     return models::gpt(s, tokens, {.vocabulary = 64, .blocks = {.width = 32, .depth = 1, .heads = 8}});
   });
-  check_bits(work, {0, 3});
+  check_same_bits(work, {0, 3});
 }

@@ -110,7 +110,7 @@ TEST_CASE("a mean state in float16 is finite wherever the mean is") {
 
 namespace {
 
-Model<Array, Array> counting(DType dtype) {
+Model<Array, Array> counting_in(DType dtype) {
   return Model([dtype](Scope& scope, const Array& x) {
     scope.non_trainable("count", {.shape = {}, .dtype = dtype, .aggregation = Aggregation::sum});
     scope.accumulate("count", convert(max(x), dtype));
@@ -119,8 +119,8 @@ Model<Array, Array> counting(DType dtype) {
   });
 }
 
-Array counted(DType dtype, double each, const tests::Replicas& replicas) {
-  const auto model = counting(dtype);
+Array counted_rows(DType dtype, double each, const tests::Replicas& replicas) {
+  const auto model = counting_in(dtype);
   const Array x = full({8, 1}, each, float64);
   const auto [trainable, state] = model.init(random::key(0), x);
   return tests::call_on(replicas, model, trainable, state, tests::batch_of(x), true).second.at("count").array();
@@ -139,13 +139,13 @@ TEST_CASE("an integer sum that its dtype cannot hold is an error, and one that i
     for (const Range& range : {Range{int8, 127}, {uint8, 255}, {int16, 32767}, {int32, 2147483647.0}}) {
       CAPTURE(name(range.dtype));
       const double each = std::floor(range.most / (2 * shards));
-      const Array held = counted(range.dtype, each, replicas);
+      const Array held = counted_rows(range.dtype, each, replicas);
       CHECK(held.dtype() == range.dtype);
       CHECK(convert(held, float64).item<double>() == 2 * shards * each);
-      tests::expect_error<CheckError>([&] { static_cast<void>(counted(range.dtype, each + 1, replicas)); },
+      tests::expect_error<CheckError>([&] { static_cast<void>(counted_rows(range.dtype, each + 1, replicas)); },
                                       "the sum 'count' is beyond what " + std::string(name(range.dtype)) + " holds");
     }
-    tests::expect_error<CheckError>([&] { static_cast<void>(counted(int8, -65, replicas)); },
+    tests::expect_error<CheckError>([&] { static_cast<void>(counted_rows(int8, -65, replicas)); },
                                     "declare the variable with a wider dtype");
   }
 }

@@ -16,7 +16,7 @@ using tests::Replicas;
 
 namespace {
 
-Model<Array, Array> network(std::int64_t units) {
+Model<Array, Array> gan_network(std::int64_t units) {
   return Model([units](Scope& scope, const Array& x) {
     const Array h = dropout(scope["drop"], tanh(dense(scope["first"], x, {.units = 6})), 0.25);
     return dense(scope["head"], h, {.units = units});
@@ -25,8 +25,8 @@ Model<Array, Array> network(std::int64_t units) {
 
 /// A generator of 3 numbers from 2, and what tells them from a batch's.
 struct Gan {
-  Model<Array, Array> generator = network(3);
-  Model<Array, Array> critic = network(1);
+  Model<Array, Array> generator = gan_network(3);
+  Model<Array, Array> critic = gan_network(1);
 
   std::pair<Array, Tree> fake(const Tree& w, const Tree& state, const Batch& b) const {
     auto [made, next] =
@@ -81,7 +81,7 @@ Tree outcome(const std::vector<Objective>& objectives, const std::pair<Tree, Tre
   return Tree::list({to_tree(second), to_tree(again)});
 }
 
-void check_close(const Tree& a, const Tree& b) {
+void check_outcome(const Tree& a, const Tree& b) {
   REQUIRE(a.paths() == b.paths());
   for (const std::string& path : a.paths()) {
     CAPTURE(path);
@@ -99,7 +99,7 @@ TEST_CASE("a generator and its critic: two losses, two optimizers, one step of o
     for (const Replicas replicas : {Replicas{2, 2}, {4, 1}}) {
       for (const std::int64_t microbatches : {1, 2}) {
         const Tree cut = outcome(gan.objectives(in_turn), gan.init(), images_and_noise(13), replicas, microbatches);
-        check_close(cut, plain);
+        check_outcome(cut, plain);
       }
     }
     CHECK(fingerprint(outcome(gan.objectives(in_turn), gan.init(), images_and_noise(16), {4, 4}, 1)) ==
@@ -123,8 +123,8 @@ TEST_CASE("each loss moves what its optimizers have, by the gradient that it has
     return aux.loss.terms[0].sum / aux.loss.terms[0].weight;
   };
   const Tree gradient = grad(by_hand)(w.at("generator"));
-  check_close(after.trainable.at("generator"),
-              map([](const Array& p, const Array& g) { return p - 0.1 * g; }, w.at("generator"), gradient));
+  check_outcome(after.trainable.at("generator"),
+                map([](const Array& p, const Array& g) { return p - 0.1 * g; }, w.at("generator"), gradient));
 }
 
 TEST_CASE("each gradient is reduced once, whatever number of losses reads its variable") {
@@ -138,8 +138,8 @@ TEST_CASE("each gradient is reduced once, whatever number of losses reads its va
 }
 
 TEST_CASE("a teacher whom no optimizer has, and a student") {
-  const auto teacher = network(1);
-  const auto student = network(1);
+  const auto teacher = gan_network(1);
+  const auto student = gan_network(1);
   const Batch batch = tests::regression_batch(16, 3, float64);
   auto [t, t_state] = teacher.init(random::key(1), batch.x);
   auto [s, s_state] = student.init(random::key(2), batch.x);
@@ -163,7 +163,7 @@ TEST_CASE("a teacher whom no optimizer has, and a student") {
 }
 
 TEST_CASE("other rates for parts of one model, in one backward pass") {
-  const auto model = network(1);
+  const auto model = gan_network(1);
   const Batch batch = tests::regression_batch(16, 3, float64);
   const auto [w, state] = model.init(random::key(1), batch.x);
   const auto after = [&](std::map<std::string, optim::GradientTransformation> optimizers) {

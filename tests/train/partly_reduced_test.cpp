@@ -20,7 +20,7 @@ using Form = std::function<Weighted(const Weighted&)>;
 
 Array reduced(const Array& x) { return psum(x, {"batch"}); }
 
-const Model<Array, Array>& model() {
+const Model<Array, Array>& one_head() {
   static const Model<Array, Array> linear(
       [](Scope& scope, const Array& x) { return dense(scope["head"], x, {.units = 1}); });
   return linear;
@@ -28,7 +28,7 @@ const Model<Array, Array>& model() {
 
 LossFunction loss_in(const Form& of_loss, const Form& of_metric) {
   return [=](const Tree& w, const Tree& state, const Batch& b) {
-    auto [y, next] = model().stateless_call(w, state, b.x, true, {.rows = b.weight});
+    auto [y, next] = one_head().stateless_call(w, state, b.x, true, {.rows = b.weight});
     const Weighted error = mean_squared_error(y, b.y, b.weight);
     return WithAux{of_loss(error), next, {{"error", of_metric(error)}}};
   };
@@ -40,18 +40,18 @@ Weighted weight_reduced(const Weighted& w) { return {w.sum, reduced(w.weight)}; 
 Weighted constant_weight(const Weighted& w) { return {w.sum, ones_like(w.weight)}; }
 Weighted both_reduced(const Weighted& w) { return {reduced(w.sum), reduced(w.weight)}; }
 
-std::pair<TrainState, Logs> step_with(const Form& of_loss, const Form& of_metric, const tests::Replicas& replicas) {
+std::pair<TrainState, Logs> step_of_forms(const Form& of_loss, const Form& of_metric, const tests::Replicas& replicas) {
   const Batch batch = tests::regression_batch(8, 3, float64);
   const TrainStep step =
-      data_parallel(model(), loss_in(of_loss, of_metric), optim::sgd(0.1), tests::parallel(replicas));
-  return step(tests::fresh_state(step, model(), batch), batch);
+      data_parallel(one_head(), loss_in(of_loss, of_metric), optim::sgd(0.1), tests::parallel(replicas));
+  return step(tests::fresh_state(step, one_head(), batch), batch);
 }
 
 }  // namespace
 
 TEST_CASE("one half reduced is refused, in losses, metrics and evaluations, with the remedy") {
   const Batch batch = tests::regression_batch(8, 3, float32);
-  const auto [trainable, state] = model().init(random::key(1), batch.x);
+  const auto [trainable, state] = one_head().init(random::key(1), batch.x);
   for (const tests::Replicas& replicas : tests::replica_counts) {
     CAPTURE(replicas.shards);
     struct Half {
@@ -61,12 +61,13 @@ TEST_CASE("one half reduced is refused, in losses, metrics and evaluations, with
     for (const Half& half : {Half{sum_reduced, "the sum is the same on all replicas"},
                              {weight_reduced, "the weight is the same on all replicas"},
                              {constant_weight, "the weight is the same on all replicas"}}) {
-      tests::expect_error<MeshError>([&] { static_cast<void>(step_with(half.form, as_it_is, replicas)); },
+      tests::expect_error<MeshError>([&] { static_cast<void>(step_of_forms(half.form, as_it_is, replicas)); },
                                      "[loss] the sum is f");
-      tests::expect_error<MeshError>([&] { static_cast<void>(step_with(half.form, as_it_is, replicas)); }, half.text);
-      tests::expect_error<MeshError>([&] { static_cast<void>(step_with(half.form, as_it_is, replicas)); },
+      tests::expect_error<MeshError>([&] { static_cast<void>(step_of_forms(half.form, as_it_is, replicas)); },
+                                     half.text);
+      tests::expect_error<MeshError>([&] { static_cast<void>(step_of_forms(half.form, as_it_is, replicas)); },
                                      "Weighted{psum(s, axes), psum(w, axes)}");
-      tests::expect_error<MeshError>([&] { static_cast<void>(step_with(as_it_is, half.form, replicas)); },
+      tests::expect_error<MeshError>([&] { static_cast<void>(step_of_forms(as_it_is, half.form, replicas)); },
                                      "[metric 'error'] the sum is f");
       const EvaluateStep evaluate(loss_in(as_it_is, half.form), tests::parallel(replicas));
       tests::expect_error<MeshError>([&] { static_cast<void>(evaluate(trainable, state, batch)); },
@@ -76,11 +77,11 @@ TEST_CASE("one half reduced is refused, in losses, metrics and evaluations, with
 }
 
 TEST_CASE("both halves reduced mean what both not reduced mean, at any number of shards") {
-  const auto [expected, expected_logs] = step_with(as_it_is, as_it_is, {1, 1});
+  const auto [expected, expected_logs] = step_of_forms(as_it_is, as_it_is, {1, 1});
   const Array kernel = expected.trainable.at("head/kernel").array();
   for (const tests::Replicas& replicas : tests::replica_counts) {
     CAPTURE(replicas.shards);
-    const auto [after, logs] = step_with(both_reduced, both_reduced, replicas);
+    const auto [after, logs] = step_of_forms(both_reduced, both_reduced, replicas);
     for (const std::string name : {"loss", "error", "grad_norm"}) {
       CHECK(logs.at(name).item<double>() == doctest::Approx(expected_logs.at(name).item<double>()).epsilon(1e-12));
     }
@@ -90,7 +91,7 @@ TEST_CASE("both halves reduced mean what both not reduced mean, at any number of
 
 TEST_CASE("an evaluation counts what is reduced already once") {
   const Batch batch = tests::regression_batch(8, 3, float64);
-  const auto [trainable, state] = model().init(random::key(1), batch.x);
+  const auto [trainable, state] = one_head().init(random::key(1), batch.x);
   for (const tests::Replicas& replicas : tests::replica_counts) {
     CAPTURE(replicas.shards);
     const EvaluateStep evaluate(loss_in(both_reduced, both_reduced), tests::parallel(replicas));
@@ -119,13 +120,13 @@ TEST_CASE("a replica's own gradient needs its own weight") {
 TEST_CASE("rows without weights are counted once each") {
   const Batch batch = tests::regression_batch(8, 3, float64);
   const LossFunction loss = [](const Tree& w, const Tree& state, const Batch& b) {
-    auto [y, next] = model().stateless_call(w, state, b.x, true);
+    auto [y, next] = one_head().stateless_call(w, state, b.x, true);
     return WithAux{mean_squared_error(y, b.y), next, {{"error", mean_squared_error(y, b.y)}}};
   };
-  const double expected = step_with(as_it_is, as_it_is, {1, 1}).second.at("loss").item<double>();
+  const double expected = step_of_forms(as_it_is, as_it_is, {1, 1}).second.at("loss").item<double>();
   for (const tests::Replicas& replicas : tests::replica_counts) {
-    const TrainStep step = data_parallel(model(), loss, optim::sgd(0.1), tests::parallel(replicas));
-    const auto logs = step(tests::fresh_state(step, model(), batch), batch).second;
+    const TrainStep step = data_parallel(one_head(), loss, optim::sgd(0.1), tests::parallel(replicas));
+    const auto logs = step(tests::fresh_state(step, one_head(), batch), batch).second;
     CHECK(logs.at("loss").item<double>() == doctest::Approx(expected).epsilon(1e-12));
     CHECK(logs.at("error").item<double>() == doctest::Approx(expected).epsilon(1e-12));
   }

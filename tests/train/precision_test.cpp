@@ -14,7 +14,7 @@ using namespace lockstep;
 
 namespace {
 
-Model<Array, Array> net() {
+Model<Array, Array> convolution_net() {
   return Model([](Scope& scope, const Array& x) {
     const Array c = conv2d(scope["conv"], x, {.filters = 16, .use_bias = false});
     Array h = relu(batch_norm(scope["norm"], c, {.per_microbatch = true}));
@@ -41,7 +41,7 @@ Batch images(std::uint64_t seed) {
 }
 
 tests::Trained train_in(Precision precision, int devices, int steps, std::int64_t microbatches = 1) {
-  const auto model = net();
+  const auto model = convolution_net();
   DataParallelOptions options = tests::parallel({8, devices});
   options.precision = precision;
   options.microbatches = microbatches;

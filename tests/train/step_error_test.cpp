@@ -14,7 +14,7 @@ using namespace lockstep;
 
 namespace {
 
-const Model<Array, Array>& model() {
+const Model<Array, Array>& linear_model() {
   static const Model<Array, Array> linear(
       [](Scope& scope, const Array& x) { return dense(scope["head"], x, {.units = 1}); });
   return linear;
@@ -24,11 +24,11 @@ const Model<Array, Array>& model() {
 template <class F>
 void step_with(F make, const DataParallelOptions& options, const Batch& batch) {
   const LossFunction loss = [&](const Tree& w, const Tree& state, const Batch& b) {
-    auto [y, next] = model().stateless_call(w, state, b.x, true, {.rows = b.weight});
+    auto [y, next] = linear_model().stateless_call(w, state, b.x, true, {.rows = b.weight});
     return WithAux{make(y, b), next, {}};
   };
-  const TrainStep step = data_parallel(model(), loss, optim::sgd(0.1), options);
-  (void)step(tests::fresh_state(step, model(), {zeros({1, 2}), {}, {}}), batch);
+  const TrainStep step = data_parallel(linear_model(), loss, optim::sgd(0.1), options);
+  (void)step(tests::fresh_state(step, linear_model(), {zeros({1, 2}), {}, {}}), batch);
 }
 
 void step_on(const Batch& batch) {
@@ -60,7 +60,7 @@ TEST_CASE("batches: x, y and weight of equally many rows, at least one") {
       "give at least one row");
   tests::expect_error<DataError>([&] { static_cast<void>(step_on({zeros({}), zeros({1}), {}})); }, "x or y is empty");
   tests::expect_error<DataError>([&] { static_cast<void>(step_on({{}, zeros({1}), {}})); }, "x or y is empty");
-  const EvaluateStep evaluate(tests::loss_of(model()), tests::parallel({2, 2}));
+  const EvaluateStep evaluate(tests::loss_of(linear_model()), tests::parallel({2, 2}));
   tests::expect_error<DataError>(
       [&] {
         static_cast<void>(evaluate(Tree(), Tree(), {zeros({4, 2}), zeros({3, 1}), {}}));
@@ -72,7 +72,8 @@ TEST_CASE("microbatches are at least 1") {
   for (const std::int64_t count : {0, -3}) {
     tests::expect_error<ValueError>(
         [&] {
-          static_cast<void>(data_parallel(model(), tests::loss_of(model()), optim::sgd(0.1), {.microbatches = count}));
+          static_cast<void>(
+              data_parallel(linear_model(), tests::loss_of(linear_model()), optim::sgd(0.1), {.microbatches = count}));
         },
         "microbatches is " + std::to_string(count) + "; it must be at least 1");
   }

@@ -47,7 +47,7 @@ Array with_rule(const Scope& s, const Array& x) {
 }
 
 /// Gradients and state of one step.
-Tree after_step(const Body& body, const Batch& batch, std::int64_t shards, std::int64_t microbatches) {
+Tree after_transformed_step(const Body& body, const Batch& batch, std::int64_t shards, std::int64_t microbatches) {
   const Model<Array, Array> model(
       [body](const Scope& s, const Array& x) { return dense(s["head"], body(s["body"], x), {.units = 1}); });
   const TrainStep step =
@@ -56,7 +56,7 @@ Tree after_step(const Body& body, const Batch& batch, std::int64_t shards, std::
   return Tree::list({state.optimizer, state.non_trainable, Tree(logs.at("loss"))});
 }
 
-void check_close(const Tree& a, const Tree& b) {
+void check_leaves_close(const Tree& a, const Tree& b) {
   REQUIRE(a.paths() == b.paths());
   for (std::size_t i = 0; i < a.leaves().size(); ++i) {
     CAPTURE(a.paths()[i]);
@@ -131,13 +131,13 @@ const std::vector<std::pair<std::string, Body>>& bodies() {
 TEST_CASE("a layer that draws, in every transform, is the same on every number of shards and microbatches") {
   const Batch batch = tests::regression_batch(16, 5, float32);
   for (const auto& [name, body] : bodies()) {
-    const Tree whole = after_step(body, batch, 1, 1);
+    const Tree whole = after_transformed_step(body, batch, 1, 1);
     for (const auto& [shards, microbatches] : std::vector<std::pair<int, int>>{{1, 4}, {2, 1}, {4, 2}, {8, 1}}) {
       if (name == "vmap over two views" && shards * microbatches == 8) continue;  // two rows a part: refused, see below
       CAPTURE(name);
       CAPTURE(shards);
       CAPTURE(microbatches);
-      check_close(after_step(body, batch, shards, microbatches), whole);
+      check_leaves_close(after_transformed_step(body, batch, shards, microbatches), whole);
     }
   }
 }
@@ -145,20 +145,21 @@ TEST_CASE("a layer that draws, in every transform, is the same on every number o
 TEST_CASE("where rows cannot be told from examples, or draws would depend on the cut, a step says so") {
   const Batch batch = tests::regression_batch(16, 5, float32);
   const Body views = bodies()[5].second;
-  tests::expect_error<MeshError>([&] { static_cast<void>(after_step(views, batch, 8, 1)); },
+  tests::expect_error<MeshError>([&] { static_cast<void>(after_transformed_step(views, batch, 8, 1)); },
                                  "which of the two are the rows cannot be told");
   const Body rows_in_turn = [](const Scope& s, const Array& x) {
     return map([&](const Array& row) { return block(s, row); }, x);
   };
-  tests::expect_error<MeshError>([&] { static_cast<void>(after_step(rows_in_turn, batch, 4, 1)); },
+  tests::expect_error<MeshError>([&] { static_cast<void>(after_transformed_step(rows_in_turn, batch, 4, 1)); },
                                  "Write vmap, which numbers the rows");
-  tests::expect_error<MeshError>([&] { static_cast<void>(after_step(rows_in_turn, batch, 1, 1)); },
+  tests::expect_error<MeshError>([&] { static_cast<void>(after_transformed_step(rows_in_turn, batch, 1, 1)); },
                                  "Write vmap, which numbers the rows");
   const Body layers_of_rows_in_turn = [](const Scope& s, const Array& x) {
     return map([&](const Array& row) { return scan_layers(s, 2, block, row); }, x);
   };
-  tests::expect_error<MeshError>([&] { static_cast<void>(after_step(layers_of_rows_in_turn, batch, 4, 1)); },
-                                 "Write vmap, which numbers the rows");
+  tests::expect_error<MeshError>(
+      [&] { static_cast<void>(after_transformed_step(layers_of_rows_in_turn, batch, 4, 1)); },
+      "Write vmap, which numbers the rows");
 }
 
 namespace {

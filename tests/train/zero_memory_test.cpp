@@ -42,7 +42,7 @@ Model<Array, Array> four_kernels(bool computed_again) {
   });
 }
 
-double part_bytes(const Tree& tree) {
+double leaf_bytes(const Tree& tree) {
   double bytes = 0;
   for (const Array& leaf : tree.leaves()) bytes += static_cast<double>(leaf.state()->buffer->nbytes());
   return bytes;
@@ -69,7 +69,7 @@ TEST_CASE("what each launched process has resident while it makes a step") {
   for (int i = 0; i < 2; ++i) state = step(std::move(state), batch).first;
   const double peak = status_bytes("VmHWM") - before;
   const Plan plan = step.program(state, batch).plan();
-  const double parts = part_bytes(to_tree(state));
+  const double parts = leaf_bytes(to_tree(state));
   const double of_step = static_cast<double>(plan.arena_bytes + plan.shard_bytes + plan.scratch_bytes);
   std::printf("zero %d%s: state %.1f MiB, arena %.1f, shard %.1f, scratch %.1f, planned %.1f, measured %.1f\n", zero,
               computed_again ? " with layers computed again" : "", mebibytes(parts),

@@ -19,6 +19,7 @@
 
 #include "tests/support/expect_error.h"
 #include "tests/support/forked.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/event_records.h"
 #include "tests/trainer/small_training.h"
@@ -28,11 +29,10 @@
 using namespace lockstep;
 using tests::expect_error;
 using tests::file_text;
+using tests::float_not_a_number;
 using tests::TemporaryFolder;
 
 namespace {
-
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 /// Validation with losses that are given, each time the next one.
 std::function<std::map<std::string, double>(const Tree&)> losses_of(std::vector<double> losses) {
@@ -95,7 +95,7 @@ TEST_CASE("the guard against NaN leaves to a loss scale what that answers, and n
   CHECK(fit(stuck, tests::line_start(stuck), same, {.steps = 9}, {guard}).step.item<std::int64_t>() == 2);
   CHECK(guard->found() == 1);
   std::vector<Batch> bad = same;
-  bad[0].x = bad[0].x * not_a_number;
+  bad[0].x = bad[0].x * float_not_a_number;
   guard = std::make_shared<callbacks::NanGuard>();
   CHECK(fit(step, tests::line_start(step), bad, {.steps = 9}, {guard}).step.item<std::int64_t>() == 1);
 }
@@ -264,7 +264,7 @@ TEST_CASE("of a run whose first epoch is left out whole, its logs are told") {
   const TrainStep step = tests::line_step();
   auto rows = tests::line_loader();
   std::vector<Batch> batches = {rows.next<Batch>()};
-  batches[0].x = batches[0].x * not_a_number;
+  batches[0].x = batches[0].x * float_not_a_number;
   const auto stopping =
       std::make_shared<callbacks::EarlyStopping>(callbacks::EarlyStoppingOptions{.monitor = "loss", .patience = 5});
   const auto guard = std::make_shared<callbacks::NanGuard>(

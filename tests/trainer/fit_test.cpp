@@ -59,8 +59,8 @@ Model<Array, Array> linear() {
 }
 
 /// The state after `steps` steps in all, on from a state and a place in the data.
-TrainState run(TrainState state, data::Position from, const TrainStep& step, const TrainerOptions& options,
-               const std::shared_ptr<Diary>& diary) {
+TrainState run_on(TrainState state, data::Position from, const TrainStep& step, const TrainerOptions& options,
+                  const std::shared_ptr<Diary>& diary) {
   data::Loader loader(ten_rows(), {.batch = 4, .seed = 1});
   loader.seek(from);
   return fit(step, std::move(state), loader, options, {diary});
@@ -73,8 +73,8 @@ TEST_CASE("fit steps, reports as often as asked, at the end of each epoch and at
   const TrainStep step = data_parallel(model, tests::loss_of(model), optim::sgd(0.1), tests::parallel({2, 2}));
   const Batch like = tests::regression_batch(4, 2, float32);
   const auto diary = std::make_shared<Diary>();
-  const TrainState end = run(tests::fresh_state(step, model, like), {}, step,
-                             {.steps = 7, .log_every = 3, .check_one_meaning = true}, diary);
+  const TrainState end = run_on(tests::fresh_state(step, model, like), {}, step,
+                                {.steps = 7, .log_every = 3, .check_one_meaning = true}, diary);
   CHECK(end.step.item<std::int64_t>() == 7);
   CHECK(diary->lines == std::vector<std::string>{
                             "step 2 epoch 0", "epoch 2 epoch 0", "step 3 epoch 1", "step 4 epoch 1", "epoch 4 epoch 1",
@@ -86,9 +86,9 @@ TEST_CASE("fit goes on where a state and a position stand") {
   const TrainStep step = data_parallel(model, tests::loss_of(model), optim::adam(0.1), tests::parallel({2, 2}));
   const Batch like = tests::regression_batch(4, 2, float32);
   const auto diary = std::make_shared<Diary>();
-  const TrainState whole = run(tests::fresh_state(step, model, like), {}, step, {.steps = 5}, diary);
-  const TrainState half = run(tests::fresh_state(step, model, like), {}, step, {.steps = 3}, diary);
-  const TrainState rest = run(half, {.epoch = 1, .row = 4}, step, {.steps = 5}, diary);
+  const TrainState whole = run_on(tests::fresh_state(step, model, like), {}, step, {.steps = 5}, diary);
+  const TrainState half = run_on(tests::fresh_state(step, model, like), {}, step, {.steps = 3}, diary);
+  const TrainState rest = run_on(half, {.epoch = 1, .row = 4}, step, {.steps = 5}, diary);
   CHECK(fingerprint(to_tree(rest)) == fingerprint(to_tree(whole)));
 }
 
@@ -101,12 +101,12 @@ TEST_CASE("fit lints the loss where it is asked to check, and tells the callback
   const TrainStep step = data_parallel(logs, tests::loss_of(logs), optim::sgd(0.1), tests::parallel({2, 2}));
   const TrainState state = tests::fresh_state(step, logs, tests::regression_batch(4, 2, float32));
   const auto checked = std::make_shared<Diary>();
-  run(state, {}, step, {.steps = 2, .check_one_meaning = true}, checked);
+  run_on(state, {}, step, {.steps = 2, .check_one_meaning = true}, checked);
   CHECK(checked->checks == 1);
   REQUIRE(checked->findings.size() == 1);
   CHECK(tests::contains(checked->findings[0], "select in layer 'logs': log of "));
   const auto unchecked = std::make_shared<Diary>();
-  run(state, {}, step, {.steps = 2}, unchecked);
+  run_on(state, {}, step, {.steps = 2}, unchecked);
   CHECK(unchecked->checks == 0);
 }
 
@@ -119,12 +119,12 @@ TEST_CASE(
   const TrainState state = tests::fresh_state(step, mixing, tests::regression_batch(4, 2, float32));
   const auto diary = std::make_shared<Diary>();
   tests::expect_error<AggregationError>(
-      [&] { static_cast<void>(run(state, {}, step, {.steps = 1, .check_one_meaning = true}, diary)); },
+      [&] { static_cast<void>(run_on(state, {}, step, {.steps = 1, .check_one_meaning = true}, diary)); },
       "[check_one_meaning] 'gradient/head/kernel'");
   CHECK(diary->lines.empty());
-  tests::expect_error<ValueError>([&] { static_cast<void>(run(state, {}, step, {.steps = 1, .log_every = 0}, diary)); },
-                                  "log_every is 0");
   tests::expect_error<ValueError>(
-      [&] { static_cast<void>(run(state, {}, step, {.steps = 1, .check_replicas_every = -1}, diary)); },
+      [&] { static_cast<void>(run_on(state, {}, step, {.steps = 1, .log_every = 0}, diary)); }, "log_every is 0");
+  tests::expect_error<ValueError>(
+      [&] { static_cast<void>(run_on(state, {}, step, {.steps = 1, .check_replicas_every = -1}, diary)); },
       "check_replicas_every is -1", "0 for no check");
 }

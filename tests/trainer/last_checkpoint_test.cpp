@@ -25,18 +25,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::shared_ptr<checkpoint::Manager> manager_of(const fs::path& run) {
+std::shared_ptr<checkpoint::Manager> manager_below(const fs::path& run) {
   return std::make_shared<checkpoint::Manager>(run / "checkpoints");
 }
 
-struct Ended {
+struct SkippedRun {
   TrainState state;
   std::int64_t skipped = 0;
   std::size_t traces = 0;
 };
 
 /// Good batches, so many, and then bad ones without an end; ended by its skips.
-Ended skipping_run(const fs::path& run, int good, std::int64_t most_skips, std::int64_t save_every = 1) {
+SkippedRun skipping_run(const fs::path& run, int good, std::int64_t most_skips, std::int64_t save_every = 1) {
   const TrainStep step = tests::line_step();
   const Batch batch = tests::line_loader().next<Batch>();
   Batch bad = batch;
@@ -49,7 +49,7 @@ Ended skipping_run(const fs::path& run, int good, std::int64_t most_skips, std::
                          {.steps = 50,
                           .validate = tests::line_validation,
                           .validate_every = 2,
-                          .checkpoints = manager_of(run),
+                          .checkpoints = manager_below(run),
                           .save_every = save_every,
                           .resume = true},
                          {guard, std::make_shared<callbacks::CsvLogger>(run / "metrics.csv")});
@@ -57,23 +57,24 @@ Ended skipping_run(const fs::path& run, int good, std::int64_t most_skips, std::
 }
 
 std::string saved(const fs::path& run) {
-  return fingerprint(manager_of(run)->restore(checkpoint::Choice::latest).tree);
+  return fingerprint(manager_below(run)->restore(checkpoint::Choice::latest).tree);
 }
 
 }  // namespace
 
 TEST_CASE("a run that its skips have ended behind a saved step is over when it is resumed, and goes on with more") {
   const TemporaryFolder folder, longer;
-  const Ended first = skipping_run(folder.path(), 4, 3);
+  const SkippedRun first = skipping_run(folder.path(), 4, 3);
   CHECK(first.state.step.item<std::int64_t>() == 4);
   CHECK(first.skipped == 4);
-  CHECK(manager_of(folder.path())->steps() == std::vector<std::int64_t>{1, 2, 3, 4});
-  CHECK(
-      manager_of(folder.path())->metrics(4).contains("val_loss"));  // of the checkpoint that this one took the place of
-  const auto at = manager_of(folder.path())->restore(checkpoint::Choice::latest).tree.at("data/row").array();
+  CHECK(manager_below(folder.path())->steps() == std::vector<std::int64_t>{1, 2, 3, 4});
+  CHECK(manager_below(folder.path())
+            ->metrics(4)
+            .contains("val_loss"));  // of the checkpoint that this one took the place of
+  const auto at = manager_below(folder.path())->restore(checkpoint::Choice::latest).tree.at("data/row").array();
   CHECK(at.item<std::int64_t>() == 8);  // behind the four that were left out
   const std::string last = saved(folder.path()), table = tests::file_text(folder.path() / "metrics.csv");
-  const Ended again = skipping_run(folder.path(), 4, 3);
+  const SkippedRun again = skipping_run(folder.path(), 4, 3);
   CHECK(again.traces == 0);  // no step was made
   CHECK(again.skipped == 4);
   CHECK(fingerprint(to_tree(again.state)) == fingerprint(to_tree(first.state)));
@@ -87,17 +88,17 @@ TEST_CASE("a run that its skips have ended behind a saved step is over when it i
 TEST_CASE("what launched processes save last") {
   if (!tests::is_launched()) return;
   const fs::path run = std::getenv("LOCKSTEP_TEST_FOLDER");
-  const Ended first = skipping_run(run, 4, 3);
-  const Ended again = skipping_run(run, 4, 3);
+  const SkippedRun first = skipping_run(run, 4, 3);
+  const SkippedRun again = skipping_run(run, 4, 3);
   CHECK(again.traces == 0);
   CHECK(again.skipped == 4);
   CHECK(fingerprint(to_tree(again.state)) == fingerprint(to_tree(first.state)));
   const TrainStep step = tests::line_step();
   const auto none = []() -> std::optional<Batch> { return std::nullopt; };
-  fit(step, again.state, none, {.steps = 9, .checkpoints = manager_of(run)});  // there already, and the same
+  fit(step, again.state, none, {.steps = 9, .checkpoints = manager_below(run)});  // there already, and the same
   TrainState other = again.state;
   other.trainable = map([](const Array& a) { return a + 1; }, other.trainable);
-  expect_error<CheckpointError>([&] { fit(step, other, none, {.steps = 9, .checkpoints = manager_of(run)}); },
+  expect_error<CheckpointError>([&] { fit(step, other, none, {.steps = 9, .checkpoints = manager_below(run)}); },
                                 "with another state than this run has at that step");
   if (world()->rank() == 0) std::printf("saved by %d.\n", world()->size());
 }
@@ -129,12 +130,12 @@ TEST_CASE("weights that take the last ones' place at the end are saved, where th
                                  {.steps = 9,
                                   .validate = tests::line_validation,
                                   .validate_every = 1,
-                                  .checkpoints = manager_of(folder.path()),
+                                  .checkpoints = manager_below(folder.path()),
                                   .save_every = save_every,
                                   .resume = true},
                                  {std::make_shared<callbacks::EarlyStopping>(callbacks::EarlyStoppingOptions{
                                      .min_delta = 100, .patience = 50, .restore_best_weights = true})});
-    CHECK(fingerprint(manager_of(folder.path())->restore(checkpoint::Choice::latest).tree.at("state")) ==
+    CHECK(fingerprint(manager_below(folder.path())->restore(checkpoint::Choice::latest).tree.at("state")) ==
           fingerprint(to_tree(state)));
     return fingerprint(to_tree(state));
   };
@@ -153,10 +154,10 @@ TEST_CASE("a fit that makes no step leaves the checkpoint of its state, and refu
   const TrainStep step = tests::line_step();
   auto loader = tests::line_loader();
   const auto fitted = [&](TrainState state, auto&& batches, std::int64_t steps) {
-    return fit(step, std::move(state), batches, {.steps = steps, .checkpoints = manager_of(folder.path())});
+    return fit(step, std::move(state), batches, {.steps = steps, .checkpoints = manager_below(folder.path())});
   };
   const TrainState begun = fitted(tests::line_start(step), loader, 0);
-  CHECK(manager_of(folder.path())->steps() == std::vector<std::int64_t>{0});
+  CHECK(manager_below(folder.path())->steps() == std::vector<std::int64_t>{0});
   fitted(begun, loader, 0);
   const TrainState state = fitted(begun, loader, 3);
   const std::string last = saved(folder.path());
@@ -164,7 +165,7 @@ TEST_CASE("a fit that makes no step leaves the checkpoint of its state, and refu
   CHECK(fingerprint(to_tree(fitted(state, loader, 3))) == fingerprint(to_tree(state)));
   const auto empty = []() -> std::optional<Batch> { return std::nullopt; };
   CHECK(fingerprint(to_tree(fitted(state, empty, 9))) == fingerprint(to_tree(state)));
-  CHECK(manager_of(folder.path())->steps() == std::vector<std::int64_t>{0, 3});
+  CHECK(manager_below(folder.path())->steps() == std::vector<std::int64_t>{0, 3});
   CHECK(saved(folder.path()) == last);
   CHECK(fs::last_write_time(folder.path() / "checkpoints" / "step-3") == written);
   TrainState other = state;

@@ -1,6 +1,5 @@
 #include <cmath>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "engine/trainer/event_file.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/event_records.h"
 #include "tests/trainer/small_training.h"
@@ -20,11 +20,10 @@ using namespace lockstep;
 using tests::contains;
 using tests::expect_error;
 using tests::file_text;
+using tests::not_a_number;
 using tests::TemporaryFolder;
 
 namespace {
-
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 struct Row {
   std::int64_t step = 0;

@@ -42,12 +42,12 @@ class Each final : public Callback {
   Event event_;
 };
 
-struct Ended {
+struct RequestedRun {
   TrainState state;
   std::shared_ptr<Each> each;
 };
 
-Ended run(TrainerOptions options, const Event& event, detail::Callbacks more = {}) {
+RequestedRun run_with(TrainerOptions options, const Event& event, detail::Callbacks more = {}) {
   const TrainStep step = line_step();
   auto loader = line_loader();
   const auto each = std::make_shared<Each>(event);
@@ -62,53 +62,56 @@ Ended run(TrainerOptions options, const Event& event, detail::Callbacks more = {
 TEST_CASE("a callback stops a run, saves, and sees why it ended") {
   const tests::TemporaryFolder folder;
   const auto manager = std::make_shared<checkpoint::Manager>(folder.path());
-  const Ended ended = run({.steps = 20, .checkpoints = manager, .save_every = 100},
-                          [](const StepReport& report, const Tree&, Requests& requests) {
-                            if (report.step == 2) requests.save();
-                            if (report.step == 7) requests.stop("it is enough");
-                          });
+  const RequestedRun ended = run_with({.steps = 20, .checkpoints = manager, .save_every = 100},
+                                      [](const StepReport& report, const Tree&, Requests& requests) {
+                                        if (report.step == 2) requests.save();
+                                        if (report.step == 7) requests.stop("it is enough");
+                                      });
   CHECK(ended.state.step.item<std::int64_t>() == 7);
   CHECK(ended.each->last.stop_reason == "it is enough");
   CHECK(manager->steps() == std::vector<std::int64_t>{2, 7});
   CHECK(manager->metrics(2).contains("grad_norm"));
   const tests::TemporaryFolder other;
   const auto broken = std::make_shared<checkpoint::Manager>(other.path());
-  const Ended unsaved = run({.steps = 20, .checkpoints = broken, .save_every = 100},
-                            [](const StepReport& report, const Tree&, Requests& requests) {
-                              if (report.step == 9) requests.stop("broken", false);
-                            });
+  const RequestedRun unsaved = run_with({.steps = 20, .checkpoints = broken, .save_every = 100},
+                                        [](const StepReport& report, const Tree&, Requests& requests) {
+                                          if (report.step == 9) requests.stop("broken", false);
+                                        });
   CHECK(broken->steps().empty());
-  expect_error<CheckpointError>([&] { run({.steps = 20, .checkpoints = manager}, {}); },
+  expect_error<CheckpointError>([&] { run_with({.steps = 20, .checkpoints = manager}, {}); },
                                 "step-7 is there already, and the run begins at step 0; set TrainerOptions::resume");
   expect_error<ValueError>(
-      [] { run({.steps = 2}, [](const StepReport&, const Tree&, Requests& requests) { requests.save(); }); },
+      [] { run_with({.steps = 2}, [](const StepReport&, const Tree&, Requests& requests) { requests.save(); }); },
       "TrainerOptions::checkpoints");
 }
 
 TEST_CASE("a learning rate that stands in the state is changed without a new trace") {
   std::vector<double> rates;
-  const Ended ended = run({.steps = 4}, [&](const StepReport& report, const Tree& state, Requests& requests) {
-    rates.push_back(hyperparameters(state).at("learning_rate"));
-    if (report.step == 2) requests.set_hyperparameter("learning_rate", 0.0);
-  });
+  const RequestedRun ended =
+      run_with({.steps = 4}, [&](const StepReport& report, const Tree& state, Requests& requests) {
+        rates.push_back(hyperparameters(state).at("learning_rate"));
+        if (report.step == 2) requests.set_hyperparameter("learning_rate", 0.0);
+      });
   CHECK(rates == std::vector<double>{0.1, 0.1, 0, 0});
-  const Ended two = run({.steps = 2}, {});
+  const RequestedRun two = run_with({.steps = 2}, {});
   CHECK(fingerprint(ended.state.trainable) == fingerprint(two.state.trainable));  // with rate 0 nothing moves
   expect_error<StateError>(
       [] {
-        run({.steps = 2}, [](const StepReport&, const Tree&, Requests& r) { r.set_hyperparameter("momentum", 1); });
+        run_with({.steps = 2},
+                 [](const StepReport&, const Tree&, Requests& r) { r.set_hyperparameter("momentum", 1); });
       },
       "hyper-parameter 'momentum', and the state has 'learning_rate'", "inject_hyperparams");
 }
 
 TEST_CASE("leaves are replaced by others of the same types only") {
-  const Ended ended = run({.steps = 3}, [](const StepReport& report, const Tree& state, Requests& requests) {
-    if (report.step == 3)
-      requests.replace("trainable", map([](const Array& a) { return a * 0; }, state.at("trainable")));
-  });
+  const RequestedRun ended =
+      run_with({.steps = 3}, [](const StepReport& report, const Tree& state, Requests& requests) {
+        if (report.step == 3)
+          requests.replace("trainable", map([](const Array& a) { return a * 0; }, state.at("trainable")));
+      });
   CHECK(ended.state.trainable.at("b").array().item<float>() == 0);
   const auto replacing = [](const std::string& path, const Tree& value) {
-    run({.steps = 1}, [&](const StepReport&, const Tree&, Requests& requests) { requests.replace(path, value); });
+    run_with({.steps = 1}, [&](const StepReport&, const Tree&, Requests& requests) { requests.replace(path, value); });
   };
   expect_error<StateError>([&] { replacing("ema", Tree(array(1.0F))); }, "replace 'ema', which the state has not");
   expect_error<StateError>([&] { replacing("trainable", Tree::dict({{"w", Tree(ones({3, 1}))}})); }, "'trainable'");
@@ -130,14 +133,14 @@ TEST_CASE("what a callback throws ends the run, and all are closed") {
   CHECK(each->closed == 1);
   CHECK(other->closed == 1);
   CHECK(other->last.step == 2);
-  run({.steps = 1}, {}, {other});
+  run_with({.steps = 1}, {}, {other});
   CHECK(other->closed == 2);
   struct Unclosable final : Callback {
     void close() override { throw std::runtime_error("cannot close"); }
   };
   expect_error<std::runtime_error>(
       [&] {
-        run({.steps = 1}, {}, {std::make_shared<Unclosable>(), other});
+        run_with({.steps = 1}, {}, {std::make_shared<Unclosable>(), other});
       },
       "cannot close");
   CHECK(other->closed == 3);
@@ -153,13 +156,13 @@ TEST_CASE("validation each epoch or some steps is in the logs and chooses the be
       CHECK(losses[report.step] == tests::line_validation(state).at("loss"));
     }
   };
-  run({.steps = 12, .validate = tests::line_validation, .checkpoints = manager}, note);
+  run_with({.steps = 12, .validate = tests::line_validation, .checkpoints = manager}, note);
   CHECK(losses.size() == 3);  // epochs of 5 steps
   CHECK(losses.contains(12));
   CHECK(manager->steps().size() == 2);
   CHECK(manager->metrics(*manager->best()).at("val_loss") == std::min({losses[5], losses[10], losses[12]}));
   losses.clear();
-  run({.steps = 7, .validate = tests::line_validation, .validate_every = 3}, note);
+  run_with({.steps = 7, .validate = tests::line_validation, .validate_every = 3}, note);
   CHECK(losses.size() == 2);
   CHECK(losses.contains(6));
 }
@@ -179,12 +182,12 @@ TEST_CASE("early stopping, plateaus and best checkpoints in a run, by what is va
     return std::map<std::string, double>{{"loss", losses.at(static_cast<std::size_t>(looks++))}};
   };
   Tree second;
-  const Ended ended =
-      run({.steps = 100, .validate = validation, .validate_every = 3, .checkpoints = manager, .save_every = 1000},
-          [&](const StepReport& report, const Tree& state, Requests&) {
-            if (report.step == 6) second = state.at("trainable");
-          },
-          {stopping, best, plateau});
+  const RequestedRun ended =
+      run_with({.steps = 100, .validate = validation, .validate_every = 3, .checkpoints = manager, .save_every = 1000},
+               [&](const StepReport& report, const Tree& state, Requests&) {
+                 if (report.step == 6) second = state.at("trainable");
+               },
+               {stopping, best, plateau});
   CHECK(looks == 4);
   CHECK(ended.state.step.item<std::int64_t>() == 12);
   CHECK(stopping->best_step() == 6);
@@ -197,8 +200,8 @@ TEST_CASE("early stopping, plateaus and best checkpoints in a run, by what is va
   CHECK(fingerprint(saved.at("state/trainable")) == fingerprint(second));
   expect_error<StateError>(
       [] {
-        run({.steps = 9}, {},
-            {std::make_shared<callbacks::EarlyStopping>(callbacks::EarlyStoppingOptions{.monitor = "lost"})});
+        run_with({.steps = 9}, {},
+                 {std::make_shared<callbacks::EarlyStopping>(callbacks::EarlyStoppingOptions{.monitor = "lost"})});
       },
       "the run logs no 'lost'; it logs grad_norm, loss");
   expect_error<ValueError>([] { callbacks::EarlyStopping({.patience = -1}); }, "patience is -1");
@@ -208,13 +211,14 @@ TEST_CASE("early stopping, plateaus and best checkpoints in a run, by what is va
   expect_error<ValueError>(
       [&] {
         const auto others = std::make_shared<checkpoint::Manager>(folder.path() / "others");
-        run({.steps = 9, .checkpoints = others}, fails,
+        run_with(
+            {.steps = 9, .checkpoints = others}, fails,
             {stopping, std::make_shared<callbacks::EarlyStopping>(callbacks::EarlyStoppingOptions{.patience = 5})});
       },
       "two callbacks are named 'early_stopping val_loss'", "another name in its options");
   expect_error<ValueError>(
       [&] {
-        run({.steps = 1}, fails, {stopping, best, stopping});
+        run_with({.steps = 1}, fails, {stopping, best, stopping});
       },
       "callback 2 is callback 0 once more");
 }
@@ -319,11 +323,11 @@ TEST_CASE("progress is written to the stream that is given") {
   std::ostringstream lines, line;
   const auto plain = std::make_shared<callbacks::ProgressBar>(lines, callbacks::ProgressBarOptions{.width = 4});
   const auto over = std::make_shared<callbacks::ProgressBar>(line, callbacks::ProgressBarOptions{.terminal = true});
-  run({.steps = 8, .log_every = 2},
-      [](const StepReport& report, const Tree&, Requests& requests) {
-        if (report.step == 6) requests.stop("enough");
-      },
-      {plain, over});
+  run_with({.steps = 8, .log_every = 2},
+           [](const StepReport& report, const Tree&, Requests& requests) {
+             if (report.step == 6) requests.stop("enough");
+           },
+           {plain, over});
   const std::string text = lines.str();
   CHECK(tests::contains(text, "epoch 1 step 2/8 [#...] grad_norm "));
   CHECK(tests::contains(text, "epoch 2 step 6/8 [###.] grad_norm "));

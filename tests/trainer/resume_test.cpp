@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::shared_ptr<checkpoint::Manager> manager_of(const fs::path& run, checkpoint::ManagerOptions options = {}) {
+std::shared_ptr<checkpoint::Manager> manager_keeping(const fs::path& run, checkpoint::ManagerOptions options = {}) {
   return std::make_shared<checkpoint::Manager>(run / "checkpoints", std::move(options));
 }
 
@@ -39,7 +39,7 @@ TrainState line_run(const fs::path& run, std::int64_t steps, int devices, checkp
              {.steps = steps,
               .validate = tests::line_validation,
               .validate_every = 2,
-              .checkpoints = manager_of(run, std::move(keeping)),
+              .checkpoints = manager_keeping(run, std::move(keeping)),
               .save_every = 2,
               .resume = true,
               .manifest = {{"seed", "3"}}},
@@ -59,7 +59,7 @@ struct Results {
 
 /// All that a run has left: of its last checkpoint everything, callbacks too.
 Results results_of(const fs::path& run) {
-  return {fingerprint(manager_of(run)->restore(checkpoint::Choice::latest).tree), file_text(run / "metrics.csv"),
+  return {fingerprint(manager_keeping(run)->restore(checkpoint::Choice::latest).tree), file_text(run / "metrics.csv"),
           file_text(run / "metrics.jsonl")};
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("layers in a scan, dropout and statistics go on as if nothing had been
     int at = 0;
     auto batches = [&]() -> std::optional<Batch> { return tests::scanned_batch(at++); };
     return fingerprint(to_tree(fit(step, tests::scanned_start(step), batches,
-                                   {.steps = steps, .checkpoints = manager_of(folder), .resume = true})));
+                                   {.steps = steps, .checkpoints = manager_keeping(folder), .resume = true})));
   };
   const TemporaryFolder whole, parts;
   const std::string expected = run(whole.path(), 6, 1);
@@ -110,7 +110,7 @@ TEST_CASE("a state that lies cut is trained, saved by blocks and gone on with un
     const Tree weights = Tree::dict({{"w", Tree(ones({3, 4}))}, {"v", Tree(ones({4, 1}))}});
     const TrainState state =
         fit(step, step.init(weights, Tree()), loader,
-            {.steps = 7, .checkpoints = manager_of(folder), .save_every = 3, .resume = true}, {halving, average});
+            {.steps = 7, .checkpoints = manager_keeping(folder), .save_every = 3, .resume = true}, {halving, average});
     for (const auto& [path, leaf] : {std::pair("w", state.trainable.at("w")), {"v", state.trainable.at("v")}}) {
       CHECK(layout_of(average->weights().at(path).array()) == layout_of(leaf.array()));
     }
@@ -130,7 +130,7 @@ TEST_CASE("a resume under what changes bits is refused, and says how to go on al
     auto loader = tests::line_loader();
     return fit(step, tests::line_start(step), loader,
                {.steps = steps,
-                .checkpoints = manager_of(folder.path()),
+                .checkpoints = manager_keeping(folder.path()),
                 .resume = true,
                 .manifest = manifest,
                 .accept_changes = std::move(accepted)});
@@ -169,7 +169,7 @@ TEST_CASE("a full disk stops a run with a clear error, and it goes on from the c
     const tests::FullDisk full(1500);
     expect_error<CheckpointError>([&] { line_run(folder.path(), 8, 1); }, "arrays.safetensors cannot be written");
   }
-  CHECK(manager_of(folder.path())->latest() == 4);
+  CHECK(manager_keeping(folder.path())->latest() == 4);
   line_run(folder.path(), 8, 1);
   CHECK(results_of(folder.path()) == results_of(whole.path()));
 }

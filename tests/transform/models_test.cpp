@@ -4,14 +4,13 @@
 #include "engine/ops/values.h"
 #include "engine/transform/transforms.h"
 #include "tests/support/derivative_checks.h"
+#include "tests/transform/bodies.h"
 
 // Gradients of whole models against differences.
 namespace lockstep::tests {
 
 namespace {
 
-using Inputs = std::span<const ir::Value>;
-using Results = std::vector<ir::Value>;
 using Pairs = std::vector<std::vector<std::int64_t>>;
 
 ArrayType f64(const Shape& shape) { return {DType::float64, shape, {}}; }

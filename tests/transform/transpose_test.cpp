@@ -6,17 +6,9 @@
 #include "engine/ops/values.h"
 #include "engine/transform/transforms.h"
 #include "tests/support/derivative_checks.h"
+#include "tests/transform/bodies.h"
 
 namespace lockstep::tests {
-
-namespace {
-
-using Inputs = std::span<const ir::Value>;
-using Results = std::vector<ir::Value>;
-
-const ArrayType vector2{DType::float64, Shape{2}, {}};
-
-}  // namespace
 
 TEST_CASE("a linear function is transposed with its residuals in place") {
   const auto linear = make_function({vector2, vector2}, [](ir::Builder&, Inputs x) {

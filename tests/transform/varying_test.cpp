@@ -7,14 +7,12 @@
 #include "engine/transform/transforms.h"
 #include "tests/support/derivative_checks.h"
 #include "tests/support/random_program.h"
+#include "tests/transform/bodies.h"
 
 // Gradients inside a map: where collectives come from, and how many.
 namespace lockstep::tests {
 
 namespace {
-
-using Inputs = std::span<const ir::Value>;
-using Results = std::vector<ir::Value>;
 
 const ir::AxisSizes batch2({{"batch", 2}});
 const AxisSet batch{"batch"};

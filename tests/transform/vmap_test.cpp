@@ -6,18 +6,9 @@
 #include "engine/ops/values.h"
 #include "engine/transform/transforms.h"
 #include "tests/support/derivative_checks.h"
+#include "tests/transform/bodies.h"
 
 namespace lockstep::tests {
-
-namespace {
-
-using Inputs = std::span<const ir::Value>;
-using Results = std::vector<ir::Value>;
-
-const ArrayType scalar{DType::float64, Shape{}, {}};
-const ArrayType vector2{DType::float64, Shape{2}, {}};
-
-}  // namespace
 
 TEST_CASE("a result that carries no batch is repeated") {
   const auto f = make_function({vector2, vector2}, [](ir::Builder&, Inputs x) {

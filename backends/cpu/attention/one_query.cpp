@@ -19,7 +19,7 @@ namespace lockstep::backend::cpu {
 
 namespace {
 
-constexpr std::int64_t lanes = 16, keys_at_once = 4;
+constexpr std::int64_t query_lanes = 16, keys_at_once = 4;
 
 /// Heads of one example, and the arrays where these begin; steps from key to key and from head to head.
 struct Heads {
@@ -36,7 +36,7 @@ struct Heads {
 };
 
 /// Sums of four rows of lanes by pairs.
-inline void add_lanes(const float (&rows)[keys_at_once * lanes], float* sums, std::int64_t stride) {
+inline void add_lanes(const float (&rows)[keys_at_once * query_lanes], float* sums, std::int64_t stride) {
   float a[keys_at_once * 8], b[keys_at_once * 4], c[keys_at_once * 2];
   for (std::int64_t k = 0; k < keys_at_once * 8; ++k) a[k] = rows[2 * k] + rows[2 * k + 1];
   for (std::int64_t k = 0; k < keys_at_once * 4; ++k) b[k] = a[2 * k] + a[2 * k + 1];
@@ -46,17 +46,17 @@ inline void add_lanes(const float (&rows)[keys_at_once * lanes], float* sums, st
 
 /// Rows of products of queries with keys.
 void multiply_queries(const Heads& heads) {
-  const std::int64_t whole = heads.features / lanes * lanes;
+  const std::int64_t whole = heads.features / query_lanes * query_lanes;
   for (std::int64_t key = 0; key < heads.seen; key += keys_at_once) {
     const std::int64_t count = std::min(keys_at_once, heads.seen - key);
     for (std::int64_t head = 0; head < heads.count; ++head) {
       const float* query = heads.queries + head * heads.features;
-      float rows[keys_at_once * lanes] = {};
+      float rows[keys_at_once * query_lanes] = {};
       for (std::int64_t i = 0; i < count; ++i) {
         const float* from = heads.of_key(heads.keys, key + i, head);
-        float* sums = rows + i * lanes;
-        for (std::int64_t f = 0; f < whole; f += lanes) {
-          for (std::int64_t k = 0; k < lanes; ++k) sums[k] = std::fma(query[f + k], from[f + k], sums[k]);
+        float* sums = rows + i * query_lanes;
+        for (std::int64_t f = 0; f < whole; f += query_lanes) {
+          for (std::int64_t k = 0; k < query_lanes; ++k) sums[k] = std::fma(query[f + k], from[f + k], sums[k]);
         }
         for (std::int64_t k = 0; k < heads.features - whole; ++k) {
           sums[k] = std::fma(query[whole + k], from[whole + k], sums[k]);
@@ -93,13 +93,13 @@ void mix_values(const Heads& heads) {
 }
 
 /// Examples and, of each, heads of keys.
-struct Range {
+struct HeadRange {
   std::int64_t first_example, examples, first_head, heads;
 };
 
 class AttentionOfOneQuery final : public Kernel {
  public:
-  AttentionOfOneQuery(const AttentionGeometry& geometry, const Range& range)
+  AttentionOfOneQuery(const AttentionGeometry& geometry, const HeadRange& range)
       : g_(geometry),
         range_(range),
         stride_(round_up<std::int64_t>(geometry.keys, row_width)),
@@ -189,7 +189,7 @@ class AttentionOfOneQuery final : public Kernel {
   }
 
   AttentionGeometry g_;
-  Range range_;
+  HeadRange range_;
   std::int64_t stride_;
   std::array<std::int64_t, 4> bias_, mask_;
 };
@@ -202,7 +202,7 @@ bool has_one_query(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> make_attention_of_one_query(const KernelRequest& request) {
   const AttentionGeometry g(request);
-  return std::make_unique<AttentionOfOneQuery>(g, Range{0, g.batch, 0, g.key_heads});
+  return std::make_unique<AttentionOfOneQuery>(g, HeadRange{0, g.batch, 0, g.key_heads});
 }
 
 std::vector<std::unique_ptr<Kernel>> make_attention_of_one_query_parts(const KernelRequest& request) {
@@ -216,7 +216,7 @@ std::vector<std::unique_ptr<Kernel>> make_attention_of_one_query_parts(const Ker
   for (std::int64_t b = 0; b < g.batch; b += examples) {
     for (std::int64_t h = 0; h < g.key_heads; h += heads) {
       parts.push_back(std::make_unique<AttentionOfOneQuery>(
-          g, Range{b, std::min(examples, g.batch - b), h, std::min(heads, g.key_heads - h)}));
+          g, HeadRange{b, std::min(examples, g.batch - b), h, std::min(heads, g.key_heads - h)}));
     }
   }
   if (parts.size() < 2) parts.clear();

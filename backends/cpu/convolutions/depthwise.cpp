@@ -16,7 +16,7 @@ namespace lockstep::backend::cpu {
 namespace {
 
 /// The loops of the level in use.
-DepthwiseLoops usable_loops() {
+DepthwiseLoops usable_depthwise_loops() {
 #if defined(__x86_64__)
   return usable_isa() == Isa::avx512 ? depthwise_loops_avx512() : depthwise_loops_avx2();
 #else
@@ -108,7 +108,7 @@ struct Extents {
   Side rows, columns;
   PaddedImage x;
   Depthwise windows;
-  DepthwiseLoops loops = usable_loops();
+  DepthwiseLoops loops = usable_depthwise_loops();
 };
 
 /// The convolution, or the gradient of x: of y with places of zero between its own where windows are not next to each

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "backends/cpu/dims.h"
 #include "backends/cpu/element_types.h"
 #include "backends/cpu/function_kernel.h"
 #include "backends/cpu/sums.h"
@@ -14,8 +15,6 @@
 namespace lockstep::backend::cpu {
 
 namespace {
-
-using Dims = std::vector<std::int64_t>;
 
 Shape between(const Shape& shape, int first, int last) {
   return Shape(Dims(shape.begin() + first, shape.end() - last));
@@ -71,7 +70,7 @@ void add_product(T& sum, A a, B b) {
 
 /// Adds the products of all features of one group at one place: x [C], kernel [C, all O], y [O].
 template <Result result, class X, class K, class Y>
-void add_products(const Geometry& geometry, X* x, K* kernel, Y* y) {
+void add_plain_products(const Geometry& geometry, X* x, K* kernel, Y* y) {
   const std::int64_t row = geometry.out_features * geometry.groups;
   for (std::int64_t c = 0; c < geometry.in_features; ++c) {
     for (std::int64_t o = 0; o < geometry.out_features; ++o) {
@@ -95,9 +94,9 @@ void add_all(const Geometry& geometry, X* x, K* kernel, Y* y) {
         const std::int64_t i = geometry.met(o, w);
         if (i < 0) continue;
         for (std::int64_t g = 0; g < geometry.groups; ++g) {
-          add_products<result>(geometry, x + (n * in_plane + i) * in_row + g * geometry.in_features,
-                               kernel + w * geometry.in_features * out_row + g * geometry.out_features,
-                               y + (n * out_plane + o) * out_row + g * geometry.out_features);
+          add_plain_products<result>(geometry, x + (n * in_plane + i) * in_row + g * geometry.in_features,
+                                     kernel + w * geometry.in_features * out_row + g * geometry.out_features,
+                                     y + (n * out_plane + o) * out_row + g * geometry.out_features);
         }
       }
     }
@@ -117,7 +116,7 @@ void run(const Geometry& geometry, const KernelArguments& arguments) {
 }
 
 template <Result result>
-std::unique_ptr<Kernel> make(const KernelRequest& request, const std::array<Shape, 3>& shapes) {
+std::unique_ptr<Kernel> make_plain(const KernelRequest& request, const std::array<Shape, 3>& shapes) {
   using Run = void (*)(const Geometry&, const KernelArguments&);
   const auto typed = []<class T>() -> Run { return run<T, result>; };
   const DType dtype = request.inputs[0].dtype;
@@ -133,9 +132,9 @@ std::unique_ptr<Kernel> make_plain_conv(const KernelRequest& request) {
   const Shape& a = request.inputs[0].shape;
   const Shape& b = request.inputs[1].shape;
   const Shape& out = request.outputs[0].shape;
-  if (request.op == "conv_input_grad") return make<Result::x>(request, {out, b, a});
-  if (request.op == "conv_kernel_grad") return make<Result::kernel>(request, {a, out, b});
-  return make<Result::y>(request, {a, b, out});
+  if (request.op == "conv_input_grad") return make_plain<Result::x>(request, {out, b, a});
+  if (request.op == "conv_kernel_grad") return make_plain<Result::kernel>(request, {a, out, b});
+  return make_plain<Result::y>(request, {a, b, out});
 }
 
 }  // namespace lockstep::backend::cpu

@@ -63,9 +63,9 @@ bool applies(const ConvolutionGeometry& g) {
   return true;
 }
 
-double count(std::int64_t n) { return static_cast<double>(n); }
+double as_double(std::int64_t n) { return static_cast<double>(n); }
 
-double products_a_place(const Winograd& w) { return count(w.channels * whole_vectors(w.features)); }
+double products_a_place(const Winograd& w) { return as_double(w.channels * whole_vectors(w.features)); }
 
 /// Cycles that a tile takes: a pair of channels of the window for its transformation, a channel of x, one of y, what is
 /// beside them; and products a cycle where features are a single vector.
@@ -81,20 +81,21 @@ const TileCosts& costs(const Winograd& w) {
 /// What the window's transformation takes, in cycles a tile.
 double window_cycles(const Winograd& w) {
   const TileCosts& c = costs(w);
-  return products_a_place(w) * (is_large(w) ? c.large_window / count(w.tiles_at_once) : c.window / count(w.tiles()));
+  return products_a_place(w) *
+         (is_large(w) ? c.large_window / as_double(w.tiles_at_once) : c.window / as_double(w.tiles()));
 }
 
 /// All that a tile takes.
 double cycles(const Winograd& w) {
   const TileCosts& c = costs(w);
-  const double products = count(w.planes()) * products_a_place(w) / (w.features > lanes ? 30 : c.thin_products);
-  const double transforms = c.x * count(whole_vectors(w.channels)) + c.y * count(whole_vectors(w.features));
+  const double products = as_double(w.planes()) * products_a_place(w) / (w.features > lanes ? 30 : c.thin_products);
+  const double transforms = c.x * as_double(whole_vectors(w.channels)) + c.y * as_double(whole_vectors(w.features));
   return products + c.rest + transforms + window_cycles(w);
 }
 
 /// Products of a tile's places by the definition.
 double direct_products(const Winograd& w) {
-  return 9 * count(w.images * w.y_height * w.y_width) / count(w.tiles()) * products_a_place(w);
+  return 9 * as_double(w.images * w.y_height * w.y_width) / as_double(w.tiles()) * products_a_place(w);
 }
 
 /// What a tile's places take else: by oneDNN's convolutions, or as one product where images are small (window_product.h).
@@ -138,17 +139,18 @@ class WinogradConvolution final : public WinogradKernel<decltype(WinogradLoops::
   void run_for(const KernelArguments& arguments, RowReader* reader) const override {
     const void* const x = arguments.inputs[0].data;
     void* const y = arguments.outputs[0].data;
-    const PlacesReader places{
-        [](void* self, std::int64_t first, std::int64_t count) { static_cast<RowReader*>(self)->read(first, count); },
-        reader};
+    const PlacesReader places{[](void* self, std::int64_t first, std::int64_t as_double) {
+                                static_cast<RowReader*>(self)->read(first, as_double);
+                              },
+                              reader};
     run_on(arguments, &x, arguments.inputs[1].data, &y, reader == nullptr ? nullptr : &places);
   }
 
   /// A tile is the same whichever others are made with it.
   std::int64_t images_at_once() const override { return 1; }
-  std::unique_ptr<Kernel> of_images(std::int64_t count) const override {
+  std::unique_ptr<Kernel> of_images(std::int64_t as_double) const override {
     Winograd some = problem();
-    some.images = some.images_an_array = count;
+    some.images = some.images_an_array = as_double;
     some.tiles_at_once = std::min(some.tiles_at_once, some.tiles());
     return std::make_unique<WinogradConvolution>(loops_, some);
   }
@@ -203,7 +205,7 @@ class WinogradSumOfKernelGrads final : public WinogradKernel<decltype(WinogradLo
 };
 
 /// Of the level in use; empty where there is none.
-WinogradLoops usable_loops(bool is_narrow) {
+WinogradLoops usable_winograd_loops(bool is_narrow) {
 #if defined(__x86_64__)
   return (usable_isa() == Isa::avx512 ? winograd_loops_avx512 : winograd_loops_avx2)(is_narrow);
 #else
@@ -215,7 +217,7 @@ WinogradLoops usable_loops(bool is_narrow) {
 bool is_faster_than_bfloat16(Bfloat16Products products, const Winograd& w, const Winograd& of_2) {
   if (products == Bfloat16Products::pairs) return cycles(w) < direct_cycles_of_pairs(w);
   if (products == Bfloat16Products::tiles) return false;
-  return cycles(w) < std::min(direct_cycles(w), cycles(of_2) * count(of_2.tiles()) / count(w.tiles()));
+  return cycles(w) < std::min(direct_cycles(w), cycles(of_2) * as_double(of_2.tiles()) / as_double(w.tiles()));
 }
 
 /// The tiles that a request is made in, of several arrays at once; empty where these are not faster for one.
@@ -260,7 +262,7 @@ std::unique_ptr<Kernel> make_winograd(const KernelRequest& request, const Convol
                                       Bfloat16Products products) {
   const std::optional<Winograd> w = tiles_of(request, geometry, products);
   if (!w.has_value()) return nullptr;
-  const WinogradLoops loops = usable_loops(is_narrow(request));
+  const WinogradLoops loops = usable_winograd_loops(is_narrow(request));
   if (request.op == "conv_kernel_grad") return std::make_unique<WinogradKernelGrad>(loops, *w);
   return std::make_unique<WinogradConvolution>(loops, *w);
 }
@@ -275,12 +277,12 @@ std::unique_ptr<Kernel> make_winograd_of_shards(const KernelRequest& request, Bf
   const Winograd together = *tiles_of(one, geometry, products, static_cast<std::int64_t>(grouped.count));
   constexpr double least_gain = 0.1;
   if (cycles(*apart) - cycles(together) < least_gain * cycles(*apart)) return nullptr;
-  return std::make_unique<WinogradConvolutions>(usable_loops(is_narrow(one)), together);
+  return std::make_unique<WinogradConvolutions>(usable_winograd_loops(is_narrow(one)), together);
 }
 
 std::unique_ptr<Kernel> make_sum_of_kernel_grads(const KernelRequest& request, Bfloat16Products products) {
   const std::optional<WinogradSum> sum = sum_of_kernel_grads(request, products);
-  return sum.has_value() ? std::make_unique<WinogradSumOfKernelGrads>(usable_loops(false), *sum) : nullptr;
+  return sum.has_value() ? std::make_unique<WinogradSumOfKernelGrads>(usable_winograd_loops(false), *sum) : nullptr;
 }
 
 std::vector<std::unique_ptr<Kernel>> make_sum_of_kernel_grads_parts(const KernelRequest& request,
@@ -301,7 +303,7 @@ std::vector<std::unique_ptr<Kernel>> make_sum_of_kernel_grads_parts(const Kernel
     for (std::int64_t c = 0; c < w.channels; c += step) {
       WinogradSum part = *sum;
       part.part = {c, std::min(step, w.channels - c), f, std::min(sum->features_at_once, w.features - f)};
-      parts.push_back(std::make_unique<WinogradSumOfKernelGrads>(usable_loops(false), part));
+      parts.push_back(std::make_unique<WinogradSumOfKernelGrads>(usable_winograd_loops(false), part));
     }
   }
   return parts;

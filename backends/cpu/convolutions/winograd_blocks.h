@@ -129,7 +129,7 @@ template <class Lanes, class Visit>
 }
 
 /// Some channels of x, or features of y.
-struct Columns {
+struct WinogradColumns {
   std::int64_t first, count;
 };
 
@@ -137,7 +137,7 @@ struct Columns {
 /// it.
 template <class Lanes, class Tiles, class Element>
 void transform_x(const Winograd& w, const void* const* x, const float* zeros, std::int64_t first, std::int64_t count,
-                 const Columns& channels, float* planes) {
+                 const WinogradColumns& channels, float* planes) {
   constexpr std::int64_t n = Tiles::elements, m = Tiles::places, shared = n - m;
   const std::int64_t row = whole_vectors(channels.count), step = winograd_plane(w, row);
   for_each_run(
@@ -202,7 +202,7 @@ template <class Lanes, std::int64_t from, std::int64_t to, class Load, class Tra
 /// What products have made of `count` tiles from `first` on, transformed to places of y.
 template <class Lanes, class Tiles, class Element>
 void transform_m(const Winograd& w, const float* planes, std::int64_t first, std::int64_t count, void* const* y,
-                 const Columns& features) {
+                 const WinogradColumns& features) {
   constexpr std::int64_t n = Tiles::elements, m = Tiles::places;
   const std::int64_t row = whole_vectors(features.count), step = winograd_plane(w, row);
   const std::int64_t y_row = w.y_width * w.features;

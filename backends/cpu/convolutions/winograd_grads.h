@@ -33,7 +33,7 @@ inline std::int64_t winograd_kernel_grad_floats(const Winograd& w) {
 /// `count` tiles of dy from `first` on, transformed.
 template <class Lanes, class Tiles, class Element>
 void transform_dy(const Winograd& w, const void* dy, const float* zeros, std::int64_t first, std::int64_t count,
-                  const Columns& features, float* planes) {
+                  const WinogradColumns& features, float* planes) {
   constexpr std::int64_t n = Tiles::elements, m = Tiles::places;
   const std::int64_t row = whole_vectors(features.count), step = winograd_plane(w, row);
   for_each_run(
@@ -152,8 +152,8 @@ inline std::int64_t winograd_sum_floats(const WinogradSum& s) {
 
 /// Adds what array number i gives for a block of the window to the partial sums, the last one's to all of them.
 template <class Lanes, class Tiles>
-void add_to_tree(const WinogradSum& s, std::int64_t i, const float* sums, const Columns& channels,
-                 const Columns& features, float* levels, float* kernel) {
+void add_to_tree(const WinogradSum& s, std::int64_t i, const float* sums, const WinogradColumns& channels,
+                 const WinogradColumns& features, float* levels, float* kernel) {
   const std::int64_t row = whole_vectors(features.count), place_step = winograd_channels_at_once * row;
   const auto number = static_cast<std::uint64_t>(i);
   const std::int64_t there = std::popcount(number), left = there - std::countr_one(number);
@@ -186,13 +186,13 @@ void winograd_sum_kernel_grads(const WinogradSum& s, const void* const* x, const
   float* levels = sums + w.planes() * winograd_channels_at_once * most_row;
   std::fill(scratch, y_planes, 0.0F);
   for (std::int64_t f = 0; f < s.part.features; f += s.features_at_once) {
-    const Columns features{s.part.feature + f, std::min(s.features_at_once, s.part.features - f)};
+    const WinogradColumns features{s.part.feature + f, std::min(s.features_at_once, s.part.features - f)};
     const std::int64_t row = whole_vectors(features.count), y_plane = winograd_plane(w, row);
     for (std::int64_t i = 0; i < s.arrays; ++i) {
       transform_dy<Lanes, Tiles, float>(w, dy[i], scratch, 0, w.tiles(), features, y_planes + i * y_planes_an_array);
     }
     for (std::int64_t c = 0; c < s.part.channels; c += winograd_channels_at_once) {
-      const Columns channels{s.part.channel + c, std::min(winograd_channels_at_once, s.part.channels - c)};
+      const WinogradColumns channels{s.part.channel + c, std::min(winograd_channels_at_once, s.part.channels - c)};
       for (std::int64_t i = 0; i < s.arrays; ++i) {
         transform_x<Lanes, Tiles, float>(w, x + i, scratch, 0, w.tiles(), channels, x_planes);
         for (std::int64_t plane = 0; plane < w.planes(); ++plane) {

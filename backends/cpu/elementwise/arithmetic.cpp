@@ -58,7 +58,7 @@ T quotient(T a, T b) {
 
 /// With the sign of `a`; by zero, `a`.
 template <class T>
-T remainder(T a, T b) {
+T truncated_remainder(T a, T b) {
   if (b == 0) return a;
   if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
   return static_cast<T>(a % b);
@@ -85,7 +85,7 @@ T complex_power(T x, T y) {
 
 /// By repeated squaring.
 template <class T>
-T power(T x, std::int64_t exponent) {
+T integer_power(T x, std::int64_t exponent) {
   T result(1);
   for (std::int64_t n = exponent; n != 0; n /= 2) {
     if (n % 2 != 0) result *= x;
@@ -208,8 +208,8 @@ std::unique_ptr<Kernel> rem(const KernelRequest& request) {
     });
   }
   if (!is_integer(dtype)) return nullptr;
-  return with_integer(dtype,
-                      [&]<class T>() { return make_map<T, T, T>(request, [](T a, T b) { return remainder(a, b); }); });
+  return with_integer(
+      dtype, [&]<class T>() { return make_map<T, T, T>(request, [](T a, T b) { return truncated_remainder(a, b); }); });
 }
 
 std::unique_ptr<Kernel> pow(const KernelRequest& request) {
@@ -229,17 +229,19 @@ std::unique_ptr<Kernel> integer_pow(const KernelRequest& request) {
   const auto exponent = request.attrs.get<std::int64_t>("exponent");
   if (is_integer(dtype)) {
     return with_bits(dtype, [&]<class T>() {
-      return make_map_with<T, T>(request, [exponent](T x) { return static_cast<T>(power(Modular<T>{x}, exponent)); });
+      return make_map_with<T, T>(request,
+                                 [exponent](T x) { return static_cast<T>(integer_power(Modular<T>{x}, exponent)); });
     });
   }
   if (is_complex(dtype)) {
-    return with_complex(
-        dtype, [&]<class T>() { return make_map_with<T, T>(request, [exponent](T x) { return power(x, exponent); }); });
+    return with_complex(dtype, [&]<class T>() {
+      return make_map_with<T, T>(request, [exponent](T x) { return integer_power(x, exponent); });
+    });
   }
   if (!is_float(dtype)) return nullptr;
   return with_float(dtype, [&]<class T>() {
-    return make_map_with<T, T>(request,
-                               [exponent](T x) { return static_cast<T>(power(static_cast<Wide<T>>(x), exponent)); });
+    return make_map_with<T, T>(
+        request, [exponent](T x) { return static_cast<T>(integer_power(static_cast<Wide<T>>(x), exponent)); });
   });
 }
 

@@ -22,23 +22,23 @@ std::unique_ptr<Kernel> make_bitwise(const KernelRequest& request, F) {
 }
 
 template <class T>
-constexpr T width = sizeof(T) * 8;
+constexpr T bits_of = sizeof(T) * 8;
 
 /// Amounts are unsigned; one of the width or more shifts everything out.
 template <class T>
 T left(T a, T amount) {
-  return amount < width<T> ? static_cast<T>(a << amount) : T{0};
+  return amount < bits_of<T> ? static_cast<T>(a << amount) : T{0};
 }
 
 template <class T>
 T right_logical(T a, T amount) {
-  return amount < width<T> ? static_cast<T>(a >> amount) : T{0};
+  return amount < bits_of<T> ? static_cast<T>(a >> amount) : T{0};
 }
 
 template <class T>
 T right_arithmetic(T a, T amount) {
   using Signed = std::make_signed_t<T>;
-  const T most = width<T> - 1;
+  const T most = bits_of<T> - 1;
   return static_cast<T>(static_cast<Signed>(a) >> (amount < most ? amount : most));
 }
 

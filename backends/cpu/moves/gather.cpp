@@ -69,13 +69,13 @@ struct Multiply {
     }
   }
 };
-struct Least {
+struct LesserUpdate {
   template <class T>
   T operator()(T least, T update) const {
     return (update < least) | (update != update) ? update : least;
   }
 };
-struct Largest {
+struct LargerUpdate {
   template <class T>
   T operator()(T largest, T update) const {
     return (update > largest) | (update != update) ? update : largest;
@@ -124,9 +124,9 @@ void scatter_windows(const WindowMoves& moves, const KernelArguments& arguments,
   columns.finish();
 }
 
-using Run = void (*)(const WindowMoves&, const KernelArguments&, Range);
+using RunWindows = void (*)(const WindowMoves&, const KernelArguments&, Range);
 
-std::unique_ptr<Kernel> make_scatter(const KernelRequest& request, Run run, std::size_t scratch_bytes = 0) {
+std::unique_ptr<Kernel> make_scatter(const KernelRequest& request, RunWindows run, std::size_t scratch_bytes = 0) {
   const WindowMoves moves = WindowMoves::of_scatter(request);
   const Cut cut = Cut::of_moves(moves.columns(), request.inputs[2].nbytes(), columns_apart(request.outputs[0].dtype));
   return make_cut_kernel(
@@ -138,7 +138,8 @@ template <class Combine>
 std::unique_ptr<Kernel> make_arithmetic(const KernelRequest& request) {
   const DType dtype = request.outputs[0].dtype;
   if (!can_add(dtype)) return nullptr;
-  const Run run = with_summed(dtype, []<class T>() -> Run { return scatter_windows<T, Wide<T>, Combine>; });
+  const RunWindows run =
+      with_summed(dtype, []<class T>() -> RunWindows { return scatter_windows<T, Wide<T>, Combine>; });
   return make_scatter(request, run, sum_scratch(request.outputs[0]));
 }
 
@@ -146,13 +147,14 @@ template <class Combine>
 std::unique_ptr<Kernel> make_ordered(const KernelRequest& request) {
   const DType dtype = request.outputs[0].dtype;
   if (is_complex(dtype) || dtype == DType::key) return nullptr;
-  return make_scatter(request, with_real(dtype, []<class T>() -> Run { return scatter_windows<T, T, Combine>; }));
+  return make_scatter(request,
+                      with_real(dtype, []<class T>() -> RunWindows { return scatter_windows<T, T, Combine>; }));
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> gather(const KernelRequest& request) {
-  const Run run = with_moved(request.inputs[0].dtype, []<class T>() -> Run { return gather_windows<T>; });
+  const RunWindows run = with_moved(request.inputs[0].dtype, []<class T>() -> RunWindows { return gather_windows<T>; });
   WindowMoves moves = WindowMoves::of_gather(request);
   const Cut cut = Cut::of_moves(moves.vectors(), request.outputs[0].nbytes());
   return make_cut_kernel(cut, [run, moves = std::move(moves)](const KernelArguments& arguments, Range vectors) {
@@ -162,12 +164,12 @@ std::unique_ptr<Kernel> gather(const KernelRequest& request) {
 
 std::unique_ptr<Kernel> scatter(const KernelRequest& request) {
   const DType dtype = request.outputs[0].dtype;
-  return make_scatter(request, with_moved(dtype, []<class T>() -> Run { return scatter_windows<T, T, Set>; }));
+  return make_scatter(request, with_moved(dtype, []<class T>() -> RunWindows { return scatter_windows<T, T, Set>; }));
 }
 
 std::unique_ptr<Kernel> scatter_add(const KernelRequest& request) { return make_arithmetic<Add>(request); }
 std::unique_ptr<Kernel> scatter_mul(const KernelRequest& request) { return make_arithmetic<Multiply>(request); }
-std::unique_ptr<Kernel> scatter_min(const KernelRequest& request) { return make_ordered<Least>(request); }
-std::unique_ptr<Kernel> scatter_max(const KernelRequest& request) { return make_ordered<Largest>(request); }
+std::unique_ptr<Kernel> scatter_min(const KernelRequest& request) { return make_ordered<LesserUpdate>(request); }
+std::unique_ptr<Kernel> scatter_max(const KernelRequest& request) { return make_ordered<LargerUpdate>(request); }
 
 }  // namespace lockstep::backend::cpu::kernels

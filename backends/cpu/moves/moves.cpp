@@ -14,10 +14,10 @@ namespace lockstep::backend::cpu {
 namespace {
 
 using Nest = LoopNest<2>;  // target, source
-using Place = std::array<std::int64_t, 2>;
+using Steps = std::array<std::int64_t, 2>;
 
 template <class T>
-void copy_row(T* to, const T* from, std::int64_t n, const Place& steps) {
+void copy_row(T* to, const T* from, std::int64_t n, const Steps& steps) {
   if (steps[0] == 1 && steps[1] == 1) {
     std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
   } else if (steps[0] == 1 && steps[1] == 0) {
@@ -65,7 +65,7 @@ template <class T>
 void copy_along(const Nest& nest, T* to, const T* from) {
   const int across = transposed_dimension(nest);
   if (across < 0) {
-    nest.for_each_row([&](const Place& offsets, std::int64_t n, const Place& steps) {
+    nest.for_each_row([&](const Steps& offsets, std::int64_t n, const Steps& steps) {
       copy_row(to + offsets[0], from + offsets[1], n, steps);
     });
     return;
@@ -75,7 +75,7 @@ void copy_along(const Nest& nest, T* to, const T* from) {
   const Transposed matrix{nest.extents[rows], nest.extents[columns], nest.strides[0][rows], nest.strides[1][columns]};
   Nest matrices = nest;
   matrices.extents[rows] = matrices.extents[columns] = 1;
-  matrices.for_each_row([&](const Place& offsets, std::int64_t /*n*/, const Place& /*steps*/) {
+  matrices.for_each_row([&](const Steps& offsets, std::int64_t /*n*/, const Steps& /*steps*/) {
     copy_transposed(to + offsets[0], from + offsets[1], matrix);
   });
 }

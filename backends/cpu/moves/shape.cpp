@@ -6,6 +6,7 @@
 
 #include <lockstep/backend/round_up.h>
 
+#include "backends/cpu/dims.h"
 #include "backends/cpu/element_types.h"
 #include "backends/cpu/elementwise/plain_loops.h"
 #include "backends/cpu/kernel_makers.h"
@@ -14,8 +15,6 @@
 namespace lockstep::backend::cpu::kernels {
 
 namespace {
-
-using Dims = std::vector<std::int64_t>;
 
 /// The operand's elements in row-major order under another shape or dtype.
 std::unique_ptr<Kernel> make_relabelling(const KernelRequest& request) {

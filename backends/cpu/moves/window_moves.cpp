@@ -13,10 +13,6 @@ namespace {
 /// Of every window that mode fill leaves out, whatever is added: an offset below 0.
 constexpr std::int64_t left_out = std::numeric_limits<std::int64_t>::min() / Shape::max_rank;
 
-using Dims = WindowMoves::Dims;
-
-bool contains(const Dims& dims, std::int64_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
-
 Dims picked(const Dims& from, const Dims& dims) {
   Dims result;
   for (const std::int64_t dim : dims) result.push_back(from[static_cast<std::size_t>(dim)]);

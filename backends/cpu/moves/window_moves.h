@@ -12,6 +12,7 @@
 #include <lockstep/backend/backend.h>
 
 #include "backends/cpu/cut_kernel.h"
+#include "backends/cpu/dims.h"
 #include "backends/cpu/loop_nest.h"
 
 namespace lockstep::backend::cpu {
@@ -19,8 +20,6 @@ namespace lockstep::backend::cpu {
 /// The windows that gather and scatter move between an operand and an array of windows, both row-major.
 class WindowMoves {
  public:
-  using Dims = std::vector<std::int64_t>;
-
   /// Of a gather: `windows` is its result.
   static WindowMoves of_gather(const KernelRequest& request);
   /// Of a scatter: `windows` are its updates.

@@ -63,7 +63,7 @@ RowsMet rows_of(const Bfloat16Grad& p, std::int64_t window_row) {
 
 /// The gradient's rows of `channels` channels and `vectors` vectors of features for one place of the window.
 template <std::int64_t channels, std::int64_t vectors>
-void multiply_block(const Bfloat16Grad& p, std::int64_t rows, const std::uint32_t* x, const std::uint32_t* dy,
+void multiply_pairs(const Bfloat16Grad& p, std::int64_t rows, const std::uint32_t* x, const std::uint32_t* dy,
                     float* gradient, bool begins) {
   const std::int64_t row = whole_vectors(p.features);
   __m512 sums[channels][vectors];
@@ -111,7 +111,7 @@ void multiply_channels(const Bfloat16Grad& p, std::int64_t rows, const std::uint
                        float* gradient, std::int64_t count, bool begins) {
   for_each_row_block<most>(count, [&](std::int64_t i, std::int64_t channels) {
     with_constant<most>(channels, [&]<std::int64_t constant>() {
-      multiply_block<constant, vectors>(p, rows, x + i, dy, gradient + i * whole_vectors(p.features), begins);
+      multiply_pairs<constant, vectors>(p, rows, x + i, dy, gradient + i * whole_vectors(p.features), begins);
     });
   });
 }

@@ -16,13 +16,13 @@ namespace lockstep::backend::cpu {
 namespace {
 
 /// 16 lanes in two registers, so that sums have the order they have with AVX-512.
-struct Lanes {
+struct Avx2Lanes {
   static constexpr std::int64_t most_sums = 6, most_vectors = 1, dot_rows = 1;
 
-  static Lanes zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
-  static Lanes all(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
-  static Lanes load(const float* from) { return {_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8)}; }
-  static Lanes load(const float* from, std::int64_t count) {
+  static Avx2Lanes zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+  static Avx2Lanes all(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+  static Avx2Lanes load(const float* from) { return {_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8)}; }
+  static Avx2Lanes load(const float* from, std::int64_t count) {
     return {_mm256_maskload_ps(from, mask(count)), _mm256_maskload_ps(from + 8, mask(count - 8))};
   }
   void store(float* to) const {
@@ -33,11 +33,11 @@ struct Lanes {
     _mm256_maskstore_ps(to, mask(count), low);
     _mm256_maskstore_ps(to + 8, mask(count - 8), high);
   }
-  static Lanes load(const std::uint16_t* from) {
+  static Avx2Lanes load(const std::uint16_t* from) {
     return {widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))),
             widened(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 8)))};
   }
-  static Lanes load(const std::uint16_t* from, std::int64_t count) {
+  static Avx2Lanes load(const std::uint16_t* from, std::int64_t count) {
     std::array<std::uint16_t, 16> all{};
     std::copy_n(from, count, all.data());
     return load(all.data());
@@ -51,10 +51,16 @@ struct Lanes {
     store(all.data());
     std::copy_n(all.data(), count, to);
   }
-  static Lanes add(Lanes a, Lanes b) { return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)}; }
-  static Lanes sub(Lanes a, Lanes b) { return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)}; }
-  static Lanes mul(Lanes a, Lanes b) { return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)}; }
-  static Lanes fma(Lanes a, Lanes b, Lanes c) {
+  static Avx2Lanes add(Avx2Lanes a, Avx2Lanes b) {
+    return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
+  }
+  static Avx2Lanes sub(Avx2Lanes a, Avx2Lanes b) {
+    return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)};
+  }
+  static Avx2Lanes mul(Avx2Lanes a, Avx2Lanes b) {
+    return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)};
+  }
+  static Avx2Lanes fma(Avx2Lanes a, Avx2Lanes b, Avx2Lanes c) {
     return {_mm256_fmadd_ps(a.low, b.low, c.low), _mm256_fmadd_ps(a.high, b.high, c.high)};
   }
 
@@ -73,8 +79,8 @@ struct Lanes {
   }
 
   /// The sums of each: lanes number i and i + 8 are added, those number i and i + 4, and so on to one.
-  static void store_sums(const Lanes (&of)[4], float* to, std::int64_t count) {
-    const auto fours = [](Lanes x, Lanes y) {
+  static void store_sums(const Avx2Lanes (&of)[4], float* to, std::int64_t count) {
+    const auto fours = [](Avx2Lanes x, Avx2Lanes y) {
       const __m256 of_x = _mm256_add_ps(x.low, x.high), of_y = _mm256_add_ps(y.low, y.high);
       return _mm256_add_ps(_mm256_permute2f128_ps(of_x, of_y, 0x20), _mm256_permute2f128_ps(of_x, of_y, 0x31));
     };
@@ -85,7 +91,7 @@ struct Lanes {
     _mm_maskstore_ps(to, _mm256_castsi256_si128(mask(count)), sums);
   }
 
-  static void transpose(Lanes (&rows)[16]) {
+  static void transpose(Avx2Lanes (&rows)[16]) {
     __m256 quarters[2][2][8];  // by rows and columns
     for (int i = 0; i < 16; ++i) {
       quarters[i / 8][0][i % 8] = rows[i].low;
@@ -129,10 +135,10 @@ struct Lanes {
 
 }  // namespace
 
-void multiply_gemv_avx2(const RowsProduct& p) { multiply_gemv<Lanes>(p); }
-void sum_products_avx2(const ProductsSum& p) { sum_products<Lanes>(p); }
-WinogradLoops winograd_loops_avx2(bool is_narrow) { return winograd_loops<Lanes>(is_narrow); }
-DepthwiseLoops depthwise_loops_avx2() { return depthwise_loops<Lanes>(); }
+void multiply_gemv_avx2(const RowsProduct& p) { multiply_gemv<Avx2Lanes>(p); }
+void sum_products_avx2(const ProductsSum& p) { sum_products<Avx2Lanes>(p); }
+WinogradLoops winograd_loops_avx2(bool is_narrow) { return winograd_loops<Avx2Lanes>(is_narrow); }
+DepthwiseLoops depthwise_loops_avx2() { return depthwise_loops<Avx2Lanes>(); }
 
 }  // namespace lockstep::backend::cpu
 

@@ -13,29 +13,31 @@ namespace lockstep::backend::cpu {
 
 namespace {
 
-struct Lanes {
+struct Avx512Lanes {
   static constexpr std::int64_t most_sums = 24, most_vectors = 4, dot_rows = 6;
 
-  static Lanes zero() { return {_mm512_setzero_ps()}; }
-  static Lanes all(float x) { return {_mm512_set1_ps(x)}; }
-  static Lanes load(const float* from) { return {_mm512_loadu_ps(from)}; }
-  static Lanes load(const float* from, std::int64_t count) { return {_mm512_maskz_loadu_ps(mask(count), from)}; }
+  static Avx512Lanes zero() { return {_mm512_setzero_ps()}; }
+  static Avx512Lanes all(float x) { return {_mm512_set1_ps(x)}; }
+  static Avx512Lanes load(const float* from) { return {_mm512_loadu_ps(from)}; }
+  static Avx512Lanes load(const float* from, std::int64_t count) { return {_mm512_maskz_loadu_ps(mask(count), from)}; }
   void store(float* to) const { _mm512_storeu_ps(to, values); }
   void store(float* to, std::int64_t count) const { _mm512_mask_storeu_ps(to, mask(count), values); }
-  static Lanes load(const std::uint16_t* from) { return widened(_mm256_loadu_epi16(from)); }
-  static Lanes load(const std::uint16_t* from, std::int64_t count) {
+  static Avx512Lanes load(const std::uint16_t* from) { return widened(_mm256_loadu_epi16(from)); }
+  static Avx512Lanes load(const std::uint16_t* from, std::int64_t count) {
     return widened(_mm256_maskz_loadu_epi16(mask(count), from));
   }
   void store(std::uint16_t* to) const { _mm256_storeu_epi16(to, narrowed()); }
   void store(std::uint16_t* to, std::int64_t count) const { _mm256_mask_storeu_epi16(to, mask(count), narrowed()); }
-  static Lanes add(Lanes a, Lanes b) { return {_mm512_add_ps(a.values, b.values)}; }
-  static Lanes sub(Lanes a, Lanes b) { return {_mm512_sub_ps(a.values, b.values)}; }
-  static Lanes mul(Lanes a, Lanes b) { return {_mm512_mul_ps(a.values, b.values)}; }
-  static Lanes fma(Lanes a, Lanes b, Lanes c) { return {_mm512_fmadd_ps(a.values, b.values, c.values)}; }
+  static Avx512Lanes add(Avx512Lanes a, Avx512Lanes b) { return {_mm512_add_ps(a.values, b.values)}; }
+  static Avx512Lanes sub(Avx512Lanes a, Avx512Lanes b) { return {_mm512_sub_ps(a.values, b.values)}; }
+  static Avx512Lanes mul(Avx512Lanes a, Avx512Lanes b) { return {_mm512_mul_ps(a.values, b.values)}; }
+  static Avx512Lanes fma(Avx512Lanes a, Avx512Lanes b, Avx512Lanes c) {
+    return {_mm512_fmadd_ps(a.values, b.values, c.values)};
+  }
 
   /// The sums of each: lanes number i and i + 8 are added, those number i and i + 4, and so on to one. Shuffles without
   /// a mask, which has all lanes here, have GNU C++ 12 warn of its own header.
-  static void store_sums(const Lanes (&of)[4], float* to, std::int64_t count) {
+  static void store_sums(const Avx512Lanes (&of)[4], float* to, std::int64_t count) {
     const __m512 first = halves_added(of[0].values, of[1].values), second = halves_added(of[2].values, of[3].values);
     const __m512 fours = _mm512_add_ps(_mm512_maskz_shuffle_f32x4(every, first, second, 0x88),
                                        _mm512_maskz_shuffle_f32x4(every, first, second, 0xdd));
@@ -45,7 +47,7 @@ struct Lanes {
     _mm512_mask_storeu_ps(to, mask(count), _mm512_maskz_permutexvar_ps(every, fourths, ones));
   }
 
-  static void transpose(Lanes (&rows)[16]) {
+  static void transpose(Avx512Lanes (&rows)[16]) {
     const auto pairs = [](__m512 x, __m512 y, bool high) {
       const __m512d a = _mm512_castps_pd(x), b = _mm512_castps_pd(y);
       return _mm512_castpd_ps(high ? _mm512_maskz_unpackhi_pd(0xff, a, b) : _mm512_maskz_unpacklo_pd(0xff, a, b));
@@ -76,7 +78,7 @@ struct Lanes {
     return _mm512_add_ps(_mm512_maskz_shuffle_f32x4(every, x, y, 0x44), _mm512_maskz_shuffle_f32x4(every, x, y, 0xee));
   }
 
-  static Lanes widened(__m256i narrow) {
+  static Avx512Lanes widened(__m256i narrow) {
     return {_mm512_castsi512_ps(_mm512_maskz_slli_epi32(every, _mm512_maskz_cvtepu16_epi32(every, narrow), 16))};
   }
   /// As rounded_to_bfloat16, backends/bfloat16.h.
@@ -97,10 +99,10 @@ struct Lanes {
 
 }  // namespace
 
-void multiply_gemv_avx512(const RowsProduct& p) { multiply_gemv<Lanes>(p); }
-void sum_products_avx512(const ProductsSum& p) { sum_products<Lanes>(p); }
-WinogradLoops winograd_loops_avx512(bool is_narrow) { return winograd_loops<Lanes>(is_narrow); }
-DepthwiseLoops depthwise_loops_avx512() { return depthwise_loops<Lanes>(); }
+void multiply_gemv_avx512(const RowsProduct& p) { multiply_gemv<Avx512Lanes>(p); }
+void sum_products_avx512(const ProductsSum& p) { sum_products<Avx512Lanes>(p); }
+WinogradLoops winograd_loops_avx512(bool is_narrow) { return winograd_loops<Avx512Lanes>(is_narrow); }
+DepthwiseLoops depthwise_loops_avx512() { return depthwise_loops<Avx512Lanes>(); }
 
 }  // namespace lockstep::backend::cpu
 

@@ -5,13 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "backends/cpu/dims.h"
 #include "backends/cpu/parts.h"
 
 namespace lockstep::backend::cpu {
 
 namespace {
-
-using Dims = std::vector<std::int64_t>;
 
 /// A dimension of the op: which it is in either operand, -1 where it is none of it.
 using Dimension = std::array<std::int64_t, 2>;
@@ -20,8 +19,6 @@ using Dimension = std::array<std::int64_t, 2>;
 struct Roles {
   std::vector<Dimension> batch, rows, columns, depth;
 };
-
-bool contains(const Dims& dims, std::int64_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
 
 Roles roles_of(const KernelRequest& request) {
   const auto& contract = request.attrs.get<std::vector<Dims>>("contract");
@@ -50,7 +47,8 @@ std::int64_t extent_of(const Places& places, const Dimension& dimension) {
 }
 
 /// Dimensions as axes, neighbours that lie in memory as one being one. `step` is the result's along the last of them.
-std::vector<Axis> merged(const Places& places, const std::vector<Dimension>& dimensions, std::int64_t& step) {
+std::vector<Axis> merged_dimensions(const Places& places, const std::vector<Dimension>& dimensions,
+                                    std::int64_t& step) {
   std::vector<Axis> axes;
   for (auto it = dimensions.rbegin(); it != dimensions.rend(); ++it) {
     Axis axis{extent_of(places, *it), {}, step};
@@ -75,12 +73,12 @@ std::vector<Axis> merged(const Places& places, const std::vector<Dimension>& dim
 /// A plan without copies, or null where the operands do not lie as matrices.
 std::optional<ProductPlan> plan_in_place(const Roles& roles, const Places& places) {
   std::int64_t step = 1;
-  std::vector<Axis> columns = merged(places, roles.columns, step);
-  std::vector<Axis> rows = merged(places, roles.rows, step);
+  std::vector<Axis> columns = merged_dimensions(places, roles.columns, step);
+  std::vector<Axis> rows = merged_dimensions(places, roles.rows, step);
   ProductPlan plan;
-  plan.loops = merged(places, roles.batch, step);
+  plan.loops = merged_dimensions(places, roles.batch, step);
   std::int64_t no_step = 0;
-  const std::vector<Axis> depth = merged(places, roles.depth, no_step);
+  const std::vector<Axis> depth = merged_dimensions(places, roles.depth, no_step);
   if (depth.size() > 1) return std::nullopt;
   if (!depth.empty()) plan.depth = depth[0];
   // The result's columns must lie side by side, so they are the last axis; rows may be any.

@@ -61,7 +61,7 @@ void fill_counters(const Order& order, std::uint64_t first, std::int64_t positio
 
 /// A word of T's width, or a key.
 template <class T>
-T element_of(std::uint64_t bits) {
+T drawn_element(std::uint64_t bits) {
   if constexpr (std::is_same_v<T, Key>) {
     return {static_cast<std::uint32_t>(bits >> 32), static_cast<std::uint32_t>(bits)};
   } else {
@@ -71,7 +71,7 @@ T element_of(std::uint64_t bits) {
 
 /// Block by block, so that counters and words stay in the nearest cache.
 template <class T>
-void draw(const Order& order, Key key, std::uint64_t first, T* out) {
+void draw_in_order(const Order& order, Key key, std::uint64_t first, T* out) {
   constexpr std::int64_t block = 512;
   std::array<std::uint64_t, block> counters;
   const std::int64_t size = order.size();
@@ -80,7 +80,7 @@ void draw(const Order& order, Key key, std::uint64_t first, T* out) {
     fill_counters(order, first, position, std::span(counters).first(count));
     threefry_blocks(key, counters.data(), count);
     for (std::size_t i = 0; i < count; ++i) {
-      out[position + static_cast<std::int64_t>(i)] = element_of<T>(counters[i]);
+      out[position + static_cast<std::int64_t>(i)] = drawn_element<T>(counters[i]);
     }
   }
 }
@@ -94,12 +94,12 @@ void draw_all(const Order& order, const KernelArguments& arguments) {
   if (arguments.inputs.size() > 1) {
     first = static_cast<std::uint64_t>(integer_at(arguments.inputs[1], 0)) * static_cast<std::uint64_t>(order.size());
   }
-  for (std::int64_t k = 0; k < keys.shape.size(); ++k) draw(order, key[k], first, out + k * order.size());
+  for (std::int64_t k = 0; k < keys.shape.size(); ++k) draw_in_order(order, key[k], first, out + k * order.size());
 }
 
-using Run = void (*)(const Order&, const KernelArguments&);
+using RunDraws = void (*)(const Order&, const KernelArguments&);
 
-Run run_of_width(std::int64_t width) {
+RunDraws run_of_width(std::int64_t width) {
   switch (width) {
     case 8:
       return draw_all<std::uint8_t>;

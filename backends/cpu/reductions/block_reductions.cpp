@@ -19,27 +19,27 @@
 #include "backends/cpu/function_kernel.h"
 #include "backends/cpu/vector_variants.h"
 
-// The order of a sum is a function of the shape alone (docs/reproducibility.md): sums of at most `block_rows` elements,
-// joined in pairs as the digits of a binary counter are carried. Loops run over what is kept, or over `lanes` partial
+// The order of a sum is a function of the shape alone (docs/reproducibility.md): sums of at most `rows_of_block` elements,
+// joined in pairs as the digits of a binary counter are carried. Loops run over what is kept, or over `block_lanes` partial
 // sums, so that vectors of any width add in this order.
 namespace lockstep::backend::cpu {
 
 namespace {
 
 /// A row-major operand as [outer, reduced, inner].
-struct Blocks {
+struct ReducedBlocks {
   std::int64_t outer = 1;
   std::int64_t reduced = 1;
   std::int64_t inner = 1;
 };
 
-constexpr std::int64_t block_rows = 64;
+constexpr std::int64_t rows_of_block = 64;
 constexpr std::int64_t columns = 256;  // at a time
-constexpr std::int64_t lanes = 32;
-constexpr std::int64_t elements_of_row_block = lanes * block_rows;
+constexpr std::int64_t block_lanes = 32;
+constexpr std::int64_t elements_of_row_block = block_lanes * rows_of_block;
 
-std::optional<Blocks> blocks_of(const Shape& shape, const std::vector<std::int64_t>& axes) {
-  Blocks blocks;
+std::optional<ReducedBlocks> blocks_of(const Shape& shape, const std::vector<std::int64_t>& axes) {
+  ReducedBlocks blocks;
   enum { before, within, behind } place = before;
   for (int d = 0; d < shape.rank(); ++d) {
     if (shape[d] == 1) continue;
@@ -55,7 +55,7 @@ std::optional<Blocks> blocks_of(const Shape& shape, const std::vector<std::int64
 }
 
 /// A sum over axes with others between them: one group of neighbouring axes after the other, the longest first.
-std::vector<Blocks> stages_of(const Shape& shape, const std::vector<std::int64_t>& axes) {
+std::vector<ReducedBlocks> stages_of(const Shape& shape, const std::vector<std::int64_t>& axes) {
   struct Group {
     std::int64_t extent;
     bool drops;
@@ -72,7 +72,7 @@ std::vector<Blocks> stages_of(const Shape& shape, const std::vector<std::int64_t
     for (; first != last; ++first) extent *= first->extent;
     return extent;
   };
-  std::vector<Blocks> stages;
+  std::vector<ReducedBlocks> stages;
   while (std::ranges::any_of(groups, &Group::drops)) {
     const auto longest =
         std::ranges::max_element(groups, {}, [](const Group& g) { return g.drops ? g.extent : std::int64_t{-1}; });
@@ -124,7 +124,7 @@ std::int64_t blocks_in(std::int64_t count, std::int64_t block) { return ceil_div
 
 /// to[c] = x[0][c] + x[1][c] + ..., one by one.
 template <class T, class W>
-void add_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t n, W* to) {
+void add_block_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t n, W* to) {
   std::fill_n(to, n, W(0));
   std::int64_t r = 0;
   for (; r + 4 <= rows; r += 4, x += 4 * stride) {
@@ -140,13 +140,13 @@ void add_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t n
 }
 
 template <class T>
-void sum_columns(const T* x, T* out, const Blocks& blocks, Wide<T>* scratch) {
+void sum_block_columns(const T* x, T* out, const ReducedBlocks& blocks, Wide<T>* scratch) {
   for (std::int64_t first = 0; first < blocks.inner; first += columns) {
     const std::int64_t n = std::min(columns, blocks.inner - first);
     WaitingSums<Wide<T>> waiting(scratch, columns);
-    for (std::int64_t r = 0; r < blocks.reduced; r += block_rows) {
-      const std::int64_t rows = std::min(block_rows, blocks.reduced - r);
-      add_rows(x + r * blocks.inner + first, rows, blocks.inner, n, waiting.next());
+    for (std::int64_t r = 0; r < blocks.reduced; r += rows_of_block) {
+      const std::int64_t rows = std::min(rows_of_block, blocks.reduced - r);
+      add_block_rows(x + r * blocks.inner + first, rows, blocks.inner, n, waiting.next());
       waiting.carry(n);
     }
     const Wide<T>* sums = waiting.finish(n);
@@ -154,21 +154,21 @@ void sum_columns(const T* x, T* out, const Blocks& blocks, Wide<T>* scratch) {
   }
 }
 
-/// Element i is added to partial sum i modulo `lanes`; halves of those are added to one another.
+/// Element i is added to partial sum i modulo `block_lanes`; halves of those are added to one another.
 template <class T>
 Wide<T> sum_row(const T* x, std::int64_t count) {
   using W = Wide<T>;
   PairwiseSums<W> blocks;
   for (std::int64_t first = 0; first < count; first += elements_of_row_block) {
     const std::int64_t n = std::min(elements_of_row_block, count - first);
-    std::array<W, lanes> sums{};
+    std::array<W, block_lanes> sums{};
     std::int64_t i = first;
-    for (; i + lanes <= first + n; i += lanes) {
+    for (; i + block_lanes <= first + n; i += block_lanes) {
 #pragma GCC ivdep
-      for (std::int64_t l = 0; l < lanes; ++l) sums[static_cast<std::size_t>(l)] += W(x[i + l]);
+      for (std::int64_t l = 0; l < block_lanes; ++l) sums[static_cast<std::size_t>(l)] += W(x[i + l]);
     }
     for (std::int64_t l = 0; i + l < first + n; ++l) sums[static_cast<std::size_t>(l)] += W(x[i + l]);
-    for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t half = block_lanes / 2; half > 0; half /= 2) {
       for (std::size_t l = 0; l < half; ++l) sums[l] += sums[l + half];
     }
     blocks.add(sums[0]);
@@ -176,10 +176,10 @@ Wide<T> sum_row(const T* x, std::int64_t count) {
   return blocks.total();
 }
 
-using Run = void (*)(const Blocks& blocks, const KernelArguments& arguments);
+using RunBlocks = void (*)(const ReducedBlocks& blocks, const KernelArguments& arguments);
 
 template <class T>
-void sum_blocks(const Blocks& blocks, const KernelArguments& arguments) {
+void sum_blocks(const ReducedBlocks& blocks, const KernelArguments& arguments) {
   const T* x = static_cast<const T*>(arguments.inputs[0].data);
   T* out = static_cast<T*>(arguments.outputs[0].data);
   if (blocks.reduced == 0) {
@@ -191,7 +191,7 @@ void sum_blocks(const Blocks& blocks, const KernelArguments& arguments) {
     if (blocks.inner == 1) {
       out[o] = static_cast<T>(sum_row(from, blocks.reduced));
     } else {
-      sum_columns(from, out + o * blocks.inner, blocks, static_cast<Wide<T>*>(arguments.scratch));
+      sum_block_columns(from, out + o * blocks.inner, blocks, static_cast<Wide<T>*>(arguments.scratch));
     }
   }
 }
@@ -214,24 +214,24 @@ struct Smaller {
 
 template <class T, class F>
 T extremum_of_row(const T* x, std::int64_t count) {
-  std::array<T, lanes> best;
+  std::array<T, block_lanes> best;
   best.fill(static_cast<T>(F::first));
   std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
+  for (; i + block_lanes <= count; i += block_lanes) {
 #pragma GCC ivdep
-    for (std::int64_t l = 0; l < lanes; ++l) {
+    for (std::int64_t l = 0; l < block_lanes; ++l) {
       best[static_cast<std::size_t>(l)] = F::of(best[static_cast<std::size_t>(l)], x[i + l]);
     }
   }
   for (std::int64_t l = 0; i + l < count; ++l) {
     best[static_cast<std::size_t>(l)] = F::of(best[static_cast<std::size_t>(l)], x[i + l]);
   }
-  for (std::size_t l = 1; l < lanes; ++l) best[0] = F::of(best[0], best[l]);
+  for (std::size_t l = 1; l < block_lanes; ++l) best[0] = F::of(best[0], best[l]);
   return best[0];
 }
 
 template <class T, class F>
-void extremum_of_blocks(const Blocks& blocks, const KernelArguments& arguments) {
+void extremum_of_blocks(const ReducedBlocks& blocks, const KernelArguments& arguments) {
   const T* x = static_cast<const T*>(arguments.inputs[0].data);
   T* out = static_cast<T*>(arguments.outputs[0].data);
   for (std::int64_t o = 0; o < blocks.outer; ++o, out += blocks.inner, x += blocks.reduced * blocks.inner) {
@@ -248,23 +248,23 @@ void extremum_of_blocks(const Blocks& blocks, const KernelArguments& arguments) 
   }
 }
 
-std::unique_ptr<Kernel> make_kernel(const Blocks& blocks, Run run, Promises promises) {
+std::unique_ptr<Kernel> make_kernel(const ReducedBlocks& blocks, RunBlocks run, Promises promises) {
   return make_function_kernel([run, blocks](const KernelArguments& arguments) { run(blocks, arguments); }, promises);
 }
 
-std::size_t scratch_floats(const Blocks& blocks) {
+std::size_t scratch_floats(const ReducedBlocks& blocks) {
   if (blocks.inner == 1) return 0;
-  return static_cast<std::size_t>(columns * most_waiting(blocks_in(blocks.reduced, block_rows)));
+  return static_cast<std::size_t>(columns * most_waiting(blocks_in(blocks.reduced, rows_of_block)));
 }
 
 /// What a stage leaves is added up by the next one; two such arrays exist at once.
 template <class T>
-std::unique_ptr<Kernel> make_staged_sum(std::vector<Blocks> stages) {
+std::unique_ptr<Kernel> make_staged_sum(std::vector<ReducedBlocks> stages) {
   std::size_t waiting = 0;
-  for (const Blocks& stage : stages) waiting = std::max(waiting, scratch_floats(stage));
+  for (const ReducedBlocks& stage : stages) waiting = std::max(waiting, scratch_floats(stage));
   const auto left = static_cast<std::size_t>(stages[0].outer * stages[0].inner);
   const Promises promises{.scratch_bytes = (waiting + 2 * left) * sizeof(T)};
-  const Run run = VectorVariants<sum_blocks<T>>::chosen();
+  const RunBlocks run = VectorVariants<sum_blocks<T>>::chosen();
   return make_function_kernel(
       [run, stages = std::move(stages), waiting, left](const KernelArguments& arguments) {
         T* const scratch = static_cast<T*>(arguments.scratch);
@@ -280,13 +280,14 @@ std::unique_ptr<Kernel> make_staged_sum(std::vector<Blocks> stages) {
 }
 
 template <class F>
-std::unique_ptr<Kernel> make_extremum(const KernelRequest& request) {
+std::unique_ptr<Kernel> make_block_extremum(const KernelRequest& request) {
   const auto blocks = blocks_of(request.inputs[0].shape, request.attrs.get<std::vector<std::int64_t>>("axes"));
   if (!blocks) return nullptr;
-  return make_kernel(*blocks,
-                     with_float(request.inputs[0].dtype,
-                                []<class T>() -> Run { return VectorVariants<extremum_of_blocks<T, F>>::chosen(); }),
-                     {});
+  return make_kernel(
+      *blocks,
+      with_float(request.inputs[0].dtype,
+                 []<class T>() -> RunBlocks { return VectorVariants<extremum_of_blocks<T, F>>::chosen(); }),
+      {});
 }
 
 }  // namespace
@@ -307,7 +308,7 @@ std::unique_ptr<Kernel> make_block_sum(const KernelRequest& request) {
   });
 }
 
-std::unique_ptr<Kernel> make_block_max(const KernelRequest& request) { return make_extremum<Larger>(request); }
-std::unique_ptr<Kernel> make_block_min(const KernelRequest& request) { return make_extremum<Smaller>(request); }
+std::unique_ptr<Kernel> make_block_max(const KernelRequest& request) { return make_block_extremum<Larger>(request); }
+std::unique_ptr<Kernel> make_block_min(const KernelRequest& request) { return make_block_extremum<Smaller>(request); }
 
 }  // namespace lockstep::backend::cpu

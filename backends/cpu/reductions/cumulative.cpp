@@ -38,9 +38,9 @@ void for_each_line(const Around& around, bool reverse, Visit visit) {
   }
 }
 
-using Run = void (*)(const Around& around, bool reverse, const KernelArguments& arguments);
+using RunLines = void (*)(const Around& around, bool reverse, const KernelArguments& arguments);
 
-std::unique_ptr<Kernel> make_lines(const KernelRequest& request, Run run) {
+std::unique_ptr<Kernel> make_lines(const KernelRequest& request, RunLines run) {
   const Around around(request.outputs[0].shape, static_cast<int>(request.attrs.get<std::int64_t>("axis")));
   const bool reverse = request.attrs.get<bool>("reverse");
   return make_function_kernel(
@@ -60,7 +60,7 @@ Doubled normalized(double high, double low) {
   const double sum = high + low;
   return {sum, std::isfinite(sum) ? low - (sum - high) : 0};
 }
-Doubled plus(Doubled a, double b) {
+Doubled doubled_plus(Doubled a, double b) {
   const double sum = a.high + b;
   const double part = sum - a.high;
   const double rest = (a.high - (sum - part)) + (b - part);
@@ -81,7 +81,7 @@ using Carried = typename CarriedOf<T>::Type;
 
 /// A carried number rounded to an element.
 template <class T, class C>
-T element_of(const C& carried) {
+T rounded_element(const C& carried) {
   if constexpr (std::is_same_v<T, std::complex<float>>) {
     return {static_cast<float>(carried.real()), static_cast<float>(carried.imag())};
   } else if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>) {
@@ -93,7 +93,7 @@ T element_of(const C& carried) {
 
 /// out[i] = step(carried, x[i]) from start(x[0]) on, one by one.
 template <class T, class F>
-void accumulate(const Around& around, bool reverse, const KernelArguments& arguments) {
+void accumulate_lines(const Around& around, bool reverse, const KernelArguments& arguments) {
   const T* x = static_cast<const T*>(arguments.inputs[0].data);
   T* out = static_cast<T*>(arguments.outputs[0].data);
   for_each_line(around, reverse, [&](const Line& line) {
@@ -120,11 +120,11 @@ void recur(const Around& around, bool reverse, const KernelArguments& arguments)
       at += line.step;
       const auto factor = static_cast<Wider<T>>(a[at]), added = static_cast<Wider<T>>(b[at]);
       if constexpr (std::is_same_v<T, double>) {
-        carried = plus(times(carried, factor), added);
+        carried = doubled_plus(times(carried, factor), added);
       } else {
         carried = factor * carried + added;
       }
-      out[at] = element_of<T>(carried);
+      out[at] = rounded_element<T>(carried);
     }
   });
 }
@@ -135,11 +135,11 @@ class Sum {
   explicit Sum(T x) : sum_{static_cast<Wider<T>>(x)} {}
   T joined(T x) {
     if constexpr (std::is_same_v<T, double>) {
-      sum_ = plus(sum_, x);
+      sum_ = doubled_plus(sum_, x);
     } else {
       sum_ += static_cast<Wider<T>>(x);
     }
-    return element_of<T>(sum_);
+    return rounded_element<T>(sum_);
   }
 
  private:
@@ -167,7 +167,7 @@ class Product {
     } else {
       product_ *= static_cast<Wider<T>>(x);
     }
-    return element_of<T>(product_);
+    return rounded_element<T>(product_);
   }
 
  private:
@@ -190,18 +190,18 @@ template <class T>
 using WrappingProduct = Wrapping<T, std::multiplies<std::uint64_t>>;
 
 template <class T>
-class Largest {
+class LargestSoFar {
  public:
-  explicit Largest(T x) : best_(x) {}
+  explicit LargestSoFar(T x) : best_(x) {}
   T joined(T x) { return best_ = x > best_ || x != x ? x : best_; }
 
  private:
   T best_;
 };
 template <class T>
-class Smallest {
+class SmallestSoFar {
  public:
-  explicit Smallest(T x) : best_(x) {}
+  explicit SmallestSoFar(T x) : best_(x) {}
   T joined(T x) { return best_ = x < best_ || x != x ? x : best_; }
 
  private:
@@ -218,15 +218,15 @@ class LogSumExp {
     constexpr double most_above = 30;
     const double x = static_cast<double>(element);
     if (x == level_) {
-      sum_ = plus(sum_, 1);
+      sum_ = doubled_plus(sum_, 1);
     } else if (x > level_ + most_above) {
-      sum_ = plus(times(sum_, std::exp(level_ - x)), 1);
+      sum_ = doubled_plus(times(sum_, std::exp(level_ - x)), 1);
       level_ = x;
     } else {
-      sum_ = plus(sum_, std::exp(x - level_));
+      sum_ = doubled_plus(sum_, std::exp(x - level_));
     }
-    if (std::isinf(level_)) return element_of<T>(std::isnan(sum_.high) ? sum_.high : level_);
-    return element_of<T>(level_ + (std::log(sum_.high) + sum_.low / sum_.high));
+    if (std::isinf(level_)) return rounded_element<T>(std::isnan(sum_.high) ? sum_.high : level_);
+    return rounded_element<T>(level_ + (std::log(sum_.high) + sum_.low / sum_.high));
   }
 
  private:
@@ -238,17 +238,18 @@ template <template <class> class F, template <class> class Wrapping>
 std::unique_ptr<Kernel> make_numeric(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (is_complex(dtype))
-    return with_complex(dtype, [&]<class T>() { return make_lines(request, accumulate<T, F<T>>); });
-  if (is_float(dtype)) return with_float(dtype, [&]<class T>() { return make_lines(request, accumulate<T, F<T>>); });
+    return with_complex(dtype, [&]<class T>() { return make_lines(request, accumulate_lines<T, F<T>>); });
+  if (is_float(dtype))
+    return with_float(dtype, [&]<class T>() { return make_lines(request, accumulate_lines<T, F<T>>); });
   if (!is_integer(dtype)) return nullptr;
-  return with_bits(dtype, [&]<class T>() { return make_lines(request, accumulate<T, Wrapping<T>>); });
+  return with_bits(dtype, [&]<class T>() { return make_lines(request, accumulate_lines<T, Wrapping<T>>); });
 }
 
 template <template <class> class F>
-std::unique_ptr<Kernel> make_extremum(const KernelRequest& request) {
+std::unique_ptr<Kernel> make_cumulative_extremum(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (!is_float(dtype) && !is_integer(dtype)) return nullptr;
-  return with_real(dtype, [&]<class T>() { return make_lines(request, accumulate<T, F<T>>); });
+  return with_real(dtype, [&]<class T>() { return make_lines(request, accumulate_lines<T, F<T>>); });
 }
 
 }  // namespace
@@ -257,13 +258,15 @@ std::unique_ptr<Kernel> cumsum(const KernelRequest& request) { return make_numer
 std::unique_ptr<Kernel> cumprod(const KernelRequest& request) {
   return make_numeric<Product, WrappingProduct>(request);
 }
-std::unique_ptr<Kernel> cummax(const KernelRequest& request) { return make_extremum<Largest>(request); }
-std::unique_ptr<Kernel> cummin(const KernelRequest& request) { return make_extremum<Smallest>(request); }
+std::unique_ptr<Kernel> cummax(const KernelRequest& request) { return make_cumulative_extremum<LargestSoFar>(request); }
+std::unique_ptr<Kernel> cummin(const KernelRequest& request) {
+  return make_cumulative_extremum<SmallestSoFar>(request);
+}
 
 std::unique_ptr<Kernel> cumlogsumexp(const KernelRequest& request) {
   if (!is_float(request.inputs[0].dtype)) return nullptr;
   return with_float(request.inputs[0].dtype,
-                    [&]<class T>() { return make_lines(request, accumulate<T, LogSumExp<T>>); });
+                    [&]<class T>() { return make_lines(request, accumulate_lines<T, LogSumExp<T>>); });
 }
 
 std::unique_ptr<Kernel> linear_recurrence(const KernelRequest& request) {

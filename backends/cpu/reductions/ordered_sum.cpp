@@ -50,27 +50,27 @@ void sum_of_columns(const OrderedSum& of, const T* x, T* result, T* waiting) {
   }
 }
 
-constexpr std::int64_t lanes = 16;
+constexpr std::int64_t sum_lanes = 16;
 
 template <class T>
-using Lanes __attribute__((vector_size(lanes * sizeof(T)))) = T;
+using SumLanes __attribute__((vector_size(sum_lanes * sizeof(T)))) = T;
 
 template <class T>
 void sum_of_rows(const OrderedSum& of, const T* x, T* result, T* /*waiting*/) {
   for (std::int64_t o = 0; o < of.outer; ++o) {
     PairwiseSums<T> joined;
     for (std::int64_t block = 0; block < of.blocks; ++block, x += of.length) {
-      Lanes<T> sums = {};
+      SumLanes<T> sums = {};
       std::int64_t k = 0;
-      for (; k + lanes <= of.length; k += lanes) {
-        Lanes<T> next;
+      for (; k + sum_lanes <= of.length; k += sum_lanes) {
+        SumLanes<T> next;
         std::memcpy(&next, x + k, sizeof(next));
         sums += next;
       }
-      T parts[lanes];
+      T parts[sum_lanes];
       std::memcpy(parts, &sums, sizeof(parts));
       for (std::int64_t i = 0; k < of.length; ++k, ++i) parts[i] += x[k];
-      for (std::int64_t half = lanes / 2; half > 0; half /= 2) {
+      for (std::int64_t half = sum_lanes / 2; half > 0; half /= 2) {
         for (std::int64_t i = 0; i < half; ++i) parts[i] += parts[i + half];
       }
       joined.add(parts[0]);
@@ -80,7 +80,7 @@ void sum_of_rows(const OrderedSum& of, const T* x, T* result, T* /*waiting*/) {
 }
 
 template <class T>
-std::unique_ptr<Kernel> make(const OrderedSum& of) {
+std::unique_ptr<Kernel> make_ordered_kernel(const OrderedSum& of) {
   const auto levels = std::bit_width(static_cast<std::uint64_t>(of.blocks));
   const auto scratch =
       of.is_last ? std::size_t{0} : static_cast<std::size_t>(levels * std::min(of.inner, columns_at_once)) * sizeof(T);
@@ -107,9 +107,9 @@ std::unique_ptr<Kernel> make_ordered_sum(const KernelRequest& request) {
   for (int d = axis + 1; d < shape.rank(); ++d) of.inner *= shape[d];
   switch (request.inputs[0].dtype) {
     case DType::float32:
-      return make<float>(of);
+      return make_ordered_kernel<float>(of);
     case DType::float64:
-      return make<double>(of);
+      return make_ordered_kernel<double>(of);
     default:
       return nullptr;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/dims.h"
 #include "backends/cpu/element_types.h"
 #include "backends/cpu/function_kernel.h"
 #include "backends/cpu/kernel_makers.h"
@@ -19,14 +20,12 @@ namespace lockstep::backend::cpu::kernels {
 
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 /// The operand's dimensions, split into those that stay and those that are reduced.
-struct Axes {
+struct ReducedAxes {
   Shape kept, reduced;
   Strides kept_strides{}, reduced_strides{};
 
-  Axes(const Shape& shape, const Dims& axes) {
+  ReducedAxes(const Shape& shape, const Dims& axes) {
     const std::vector<std::int64_t> strides = row_major_strides(shape);
     for (int d = 0; d < shape.rank(); ++d) {
       const bool drops = std::find(axes.begin(), axes.end(), d) != axes.end();
@@ -38,11 +37,11 @@ struct Axes {
   }
 };
 
-using Fold = void (*)(const Axes& axes, const KernelArguments& arguments);
+using Fold = void (*)(const ReducedAxes& axes, const KernelArguments& arguments);
 
 /// out = the elements of each reduced block folded by F from F::first on, row-major; computed as Sum.
 template <class T, class Sum, class F>
-void fold(const Axes& axes, const KernelArguments& arguments) {
+void fold(const ReducedAxes& axes, const KernelArguments& arguments) {
   const T* x = static_cast<const T*>(arguments.inputs[0].data);
   T* out = static_cast<T*>(arguments.outputs[0].data);
   const LoopNest<1> blocks(axes.kept, {axes.kept_strides.data()});
@@ -60,7 +59,7 @@ void fold(const Axes& axes, const KernelArguments& arguments) {
 }
 
 std::unique_ptr<Kernel> make_fold(const KernelRequest& request, Fold run) {
-  return make_function_kernel([run, axes = Axes(request.inputs[0].shape, request.attrs.get<Dims>("axes"))](
+  return make_function_kernel([run, axes = ReducedAxes(request.inputs[0].shape, request.attrs.get<Dims>("axes"))](
                                   const KernelArguments& arguments) { run(axes, arguments); });
 }
 
@@ -75,7 +74,7 @@ struct Sum {
   }
 };
 
-struct Product {
+struct FoldProduct {
   template <class T>
   static T first() {
     return T(1);
@@ -182,13 +181,13 @@ std::unique_ptr<Kernel> reduce_sum(const KernelRequest& request) {
 std::unique_ptr<Kernel> reduce_prod(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (is_complex(dtype)) {
-    return with_complex(dtype, [&]<class T>() { return make_fold(request, fold<T, T, Product>); });
+    return with_complex(dtype, [&]<class T>() { return make_fold(request, fold<T, T, FoldProduct>); });
   }
   if (is_float(dtype)) {
-    return with_float(dtype, [&]<class T>() { return make_fold(request, fold<T, Wide<T>, Product>); });
+    return with_float(dtype, [&]<class T>() { return make_fold(request, fold<T, Wide<T>, FoldProduct>); });
   }
   if (!is_integer(dtype)) return nullptr;
-  return with_bits(dtype, [&]<class T>() { return make_fold(request, fold<T, std::uint64_t, Product>); });
+  return with_bits(dtype, [&]<class T>() { return make_fold(request, fold<T, std::uint64_t, FoldProduct>); });
 }
 
 std::unique_ptr<Kernel> reduce_and(const KernelRequest& request) { return make_bit_fold<And>(request); }

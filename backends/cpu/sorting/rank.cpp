@@ -14,7 +14,7 @@ namespace {
 
 /// Whether `a` stands before `b` in the order; NaN is beyond every number in both.
 template <bool descending, class T>
-bool before(T a, T b) {
+bool ranks_before(T a, T b) {
   if (a != a || b != b) return a != a && b == b;
   return descending ? a > b : a < b;
 }
@@ -29,7 +29,7 @@ void arg_extremum(const Around& around, const KernelArguments& arguments) {
     for (std::int64_t i = 0; i < around.inner; ++i) {
       std::int64_t best = 0;
       for (std::int64_t k = 1; k < around.extent; ++k) {
-        if (before<largest, Wide<T>>(x[k * around.inner + i], x[best * around.inner + i])) best = k;
+        if (ranks_before<largest, Wide<T>>(x[k * around.inner + i], x[best * around.inner + i])) best = k;
       }
       *out++ = static_cast<Index>(best);
     }
@@ -63,8 +63,8 @@ void top_k_rows(std::int64_t rows, std::int64_t extent, std::int64_t k, const Ke
     std::partial_sort(order.begin(), order.begin() + k, order.end(), [x](std::int32_t a, std::int32_t b) {
       const Wide<T> left = x[a];
       const Wide<T> right = x[b];
-      if (before<true>(left, right)) return true;
-      return !before<true>(right, left) && a < b;
+      if (ranks_before<true>(left, right)) return true;
+      return !ranks_before<true>(right, left) && a < b;
     });
     for (std::int64_t i = 0; i < k; ++i) {
       *positions++ = order[static_cast<std::size_t>(i)];

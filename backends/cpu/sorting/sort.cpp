@@ -16,19 +16,19 @@ namespace {
 
 /// NaN stands last, zeros of both signs are equal; complex numbers by real and then imaginary part.
 template <class T>
-bool before(T a, T b) {
+bool sorts_before(T a, T b) {
   if (a != a || b != b) return a == a;
   return a < b;
 }
 template <class T>
-bool before(std::complex<T> a, std::complex<T> b) {
-  if (before(a.real(), b.real())) return true;
-  return !before(b.real(), a.real()) && before(a.imag(), b.imag());
+bool sorts_before(std::complex<T> a, std::complex<T> b) {
+  if (sorts_before(a.real(), b.real())) return true;
+  return !sorts_before(b.real(), a.real()) && sorts_before(a.imag(), b.imag());
 }
 
 template <class T>
 struct Before {
-  bool operator()(T a, T b) const { return before(static_cast<Wide<T>>(a), static_cast<Wide<T>>(b)); }
+  bool operator()(T a, T b) const { return sorts_before(static_cast<Wide<T>>(a), static_cast<Wide<T>>(b)); }
 };
 
 /// Stable-sorts the positions in [first, last) by the elements x[position * step].

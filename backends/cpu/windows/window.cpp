@@ -15,11 +15,11 @@ namespace lockstep::backend::cpu::kernels {
 
 namespace {
 
-using Run = void (*)(const Windows& windows, const KernelArguments& arguments);
+using RunPooling = void (*)(const Windows& windows, const KernelArguments& arguments);
 
 /// Holds the largest elements of a window met so far, one a feature, and their places.
 template <class T>
-struct Largest {
+struct LargestOfWindows {
   T* values;
   std::int32_t* places;
   std::int64_t features;
@@ -63,12 +63,12 @@ struct Largest {
 };
 
 template <class T>
-void largest(const Windows& windows, const KernelArguments& arguments) {
+void largest_of_windows(const Windows& windows, const KernelArguments& arguments) {
   const T* x = static_cast<const T*>(arguments.inputs[0].data);
   std::int32_t* const positions = static_cast<std::int32_t*>(arguments.scratch);
   const std::int64_t features = windows.features;
-  Largest<T> to{static_cast<T*>(arguments.outputs[0].data), static_cast<std::int32_t*>(arguments.outputs[1].data),
-                features};
+  LargestOfWindows<T> to{static_cast<T*>(arguments.outputs[0].data),
+                         static_cast<std::int32_t*>(arguments.outputs[1].data), features};
   for (std::int64_t n = 0; n < windows.batch; ++n, x += windows.in.size() * features) {
     windows.for_each_window([&](std::int64_t, const Windows::Index& o) {
       std::size_t taps = 0;
@@ -82,7 +82,7 @@ void largest(const Windows& windows, const KernelArguments& arguments) {
 
 /// Adds rows of operand 0 up in rows of the result; `turned`: those of the places go to those of the windows' positions.
 template <class T, bool turned>
-void add_rows(const Windows& windows, const KernelArguments& arguments) {
+void add_window_rows(const Windows& windows, const KernelArguments& arguments) {
   const T* x = static_cast<const T*>(arguments.inputs[0].data);
   const std::int64_t features = windows.features;
   Wide<T>* sums = zeroed_sums<T>(arguments);
@@ -99,16 +99,16 @@ void add_rows(const Windows& windows, const KernelArguments& arguments) {
 }
 
 template <class T>
-void sum(const Windows& windows, const KernelArguments& arguments) {
-  add_rows<T, false>(windows, arguments);
+void sum_of_windows(const Windows& windows, const KernelArguments& arguments) {
+  add_window_rows<T, false>(windows, arguments);
 }
 
 template <class T>
-void spread(const Windows& windows, const KernelArguments& arguments) {
-  add_rows<T, true>(windows, arguments);
+void spread_over_windows(const Windows& windows, const KernelArguments& arguments) {
+  add_window_rows<T, true>(windows, arguments);
 }
 
-std::unique_ptr<Kernel> make_windows(const Windows& windows, Run run, std::size_t scratch_bytes) {
+std::unique_ptr<Kernel> make_windows(const Windows& windows, RunPooling run, std::size_t scratch_bytes) {
   return make_function_kernel([run, windows](const KernelArguments& arguments) { run(windows, arguments); },
                               {.scratch_bytes = scratch_bytes});
 }
@@ -119,25 +119,28 @@ std::unique_ptr<Kernel> window_max(const KernelRequest& request) {
   const ArrayType& x = request.inputs[0];
   if (!is_float(x.dtype) && !is_integer(x.dtype)) return nullptr;
   const Windows windows(x.shape, request.outputs[0].shape, request.attrs);
-  return make_windows(windows,
-                      with_real(x.dtype, []<class T>() -> Run { return VectorVariants<largest<T>>::chosen(); }),
-                      static_cast<std::size_t>(windows.taps()) * sizeof(std::int32_t));
+  return make_windows(
+      windows,
+      with_real(x.dtype, []<class T>() -> RunPooling { return VectorVariants<largest_of_windows<T>>::chosen(); }),
+      static_cast<std::size_t>(windows.taps()) * sizeof(std::int32_t));
 }
 
 std::unique_ptr<Kernel> window_sum(const KernelRequest& request) {
   const ArrayType& x = request.inputs[0];
   if (!can_add(x.dtype)) return nullptr;
-  return make_windows(Windows(x.shape, request.outputs[0].shape, request.attrs),
-                      with_summed(x.dtype, []<class T>() -> Run { return VectorVariants<sum<T>>::chosen(); }),
-                      sum_scratch(request.outputs[0]));
+  return make_windows(
+      Windows(x.shape, request.outputs[0].shape, request.attrs),
+      with_summed(x.dtype, []<class T>() -> RunPooling { return VectorVariants<sum_of_windows<T>>::chosen(); }),
+      sum_scratch(request.outputs[0]));
 }
 
 std::unique_ptr<Kernel> window_spread(const KernelRequest& request) {
   const ArrayType& y = request.inputs[0];
   if (!can_add(y.dtype)) return nullptr;
-  return make_windows(Windows(request.outputs[0].shape, y.shape, request.attrs),
-                      with_summed(y.dtype, []<class T>() -> Run { return VectorVariants<spread<T>>::chosen(); }),
-                      sum_scratch(request.outputs[0]));
+  return make_windows(
+      Windows(request.outputs[0].shape, y.shape, request.attrs),
+      with_summed(y.dtype, []<class T>() -> RunPooling { return VectorVariants<spread_over_windows<T>>::chosen(); }),
+      sum_scratch(request.outputs[0]));
 }
 
 }  // namespace lockstep::backend::cpu::kernels

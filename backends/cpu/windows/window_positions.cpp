@@ -40,7 +40,7 @@ struct Planes {
 };
 
 template <class T>
-void gather(const Planes& planes, const KernelArguments& arguments) {
+void gather_positions(const Planes& planes, const KernelArguments& arguments) {
   const T* x = static_cast<const T*>(arguments.inputs[0].data);
   const std::int32_t* index = static_cast<const std::int32_t*>(arguments.inputs[1].data);
   T* out = static_cast<T*>(arguments.outputs[0].data);
@@ -75,7 +75,7 @@ bool fill_tiles(const Windows& tiles, const std::int32_t* index, const T* y, Wid
 }
 
 template <class T>
-void scatter(const Planes& planes, const KernelArguments& arguments) {
+void scatter_to_positions(const Planes& planes, const KernelArguments& arguments) {
   const std::int32_t* index = static_cast<const std::int32_t*>(arguments.inputs[0].data);
   const T* y = static_cast<const T*>(arguments.inputs[1].data);
   Wide<T>* const sums = memory_of_sums<T>(arguments);
@@ -98,9 +98,9 @@ void scatter(const Planes& planes, const KernelArguments& arguments) {
   finish_sums<T>(arguments, sums);
 }
 
-using Run = void (*)(const Planes& planes, const KernelArguments& arguments);
+using RunPlanes = void (*)(const Planes& planes, const KernelArguments& arguments);
 
-std::unique_ptr<Kernel> make_positions(const Shape& x, const Shape& y, Run run, std::size_t scratch_bytes) {
+std::unique_ptr<Kernel> make_positions(const Shape& x, const Shape& y, RunPlanes run, std::size_t scratch_bytes) {
   return make_function_kernel(
       [run, planes = Planes(x, y)](const KernelArguments& arguments) { run(planes, arguments); },
       {.scratch_bytes = scratch_bytes});
@@ -110,7 +110,7 @@ std::unique_ptr<Kernel> make_positions(const Shape& x, const Shape& y, Run run, 
 
 std::unique_ptr<Kernel> window_gather(const KernelRequest& request) {
   return with_moved(request.inputs[0].dtype, [&]<class T>() {
-    return make_positions(request.inputs[0].shape, request.inputs[1].shape, &gather<T>, 0);
+    return make_positions(request.inputs[0].shape, request.inputs[1].shape, &gather_positions<T>, 0);
   });
 }
 
@@ -118,7 +118,8 @@ std::unique_ptr<Kernel> window_scatter(const KernelRequest& request) {
   const ArrayType& x = request.outputs[0];
   if (!can_add(x.dtype)) return nullptr;
   return with_summed(x.dtype, [&]<class T>() {
-    return make_positions(x.shape, request.inputs[0].shape, VectorVariants<scatter<T>>::chosen(), sum_scratch(x));
+    return make_positions(x.shape, request.inputs[0].shape, VectorVariants<scatter_to_positions<T>>::chosen(),
+                          sum_scratch(x));
   });
 }
 

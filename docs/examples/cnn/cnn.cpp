@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/vision.h>
 
 namespace ls = lockstep;
 

@@ -4,7 +4,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/error.h>
-#include <lockstep/exported_function.h>
+#include <lockstep/exchange/exported_function.h>
 
 int main(int argc, char** argv) try {
   if (argc != 2) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
 
 namespace ls = lockstep;

@@ -78,7 +78,7 @@ Array rows_at(const Array& x, const Array& indices, IndexMode mode, const std::o
 }
 
 /// x's elements along `dim` at indices that are ready for gather.
-Array taken(const Array& x, const Array& indices, int dim, IndexMode mode, const std::optional<Operand>& fill) {
+Array taken_along(const Array& x, const Array& indices, int dim, IndexMode mode, const std::optional<Operand>& fill) {
   if (dim == 0) return rows_at(x, indices, mode, fill);
   GatherDims dims{{}, {dim}, {dim}};
   for (std::int64_t d = 0; d < x.ndim() - 1; ++d) dims.offset_dims.push_back(d < dim ? d : d + indices.ndim());
@@ -107,11 +107,11 @@ Array take(const ArrayOperand& x, const ArrayOperand& indices, const std::option
   if (mode == IndexMode::wrap) {
     const Array wide = convert(indices, int64);
     const Array remainder = rem(wide, std::max<std::int64_t>(extent, 1));
-    return taken(source, where(less(remainder, 0), remainder + extent, remainder), dim, IndexMode::promise_in_bounds,
-                 fill);
+    return taken_along(source, where(less(remainder, 0), remainder + extent, remainder), dim,
+                       IndexMode::promise_in_bounds, fill);
   }
   const Array places = mode == IndexMode::fill ? api::from_the_end(indices, extent) : Array(indices);
-  return taken(source, places, dim, mode, fill);
+  return taken_along(source, places, dim, mode, fill);
 }
 
 Array take_rows(const ArrayOperand& table, const ArrayOperand& indices) {

@@ -54,7 +54,7 @@ Numbers run_on(const ir::FunctionPtr& f, const Numbers& inputs) {
 }
 
 /// Uniform where floats or parts of complex numbers, zero elsewhere.
-Numbers drawn(const std::vector<ArrayType>& types, std::mt19937_64& bits, double low, double high) {
+Numbers drawn_numbers(const std::vector<ArrayType>& types, std::mt19937_64& bits, double low, double high) {
   Numbers numbers;
   for (const ArrayType& type : types) {
     numbers.push_back(ir::reference_zeros(type));
@@ -122,8 +122,8 @@ void check_rule(std::string_view op, const ir::FunctionPtr& function, std::span<
   }
   if (direction_types.empty()) return;
   std::mt19937_64 bits(1);
-  const Numbers x = with_closed(drawn(types, bits, 0.25, 1), closed);
-  const Numbers dx = drawn(direction_types, bits, -1, 1);
+  const Numbers x = with_closed(drawn_numbers(types, bits, 0.25, 1), closed);
+  const Numbers dx = drawn_numbers(direction_types, bits, -1, 1);
   const double step = fine ? 1e-5 : 1e-2;
   const auto at = [&](double h) {
     Numbers moved = x;
@@ -139,7 +139,7 @@ void check_rule(std::string_view op, const ir::FunctionPtr& function, std::span<
   const Numbers up = at(step), down = at(-step);
   std::vector<ArrayType> result_types;
   for (const ir::ReferenceArray& y : up) result_types.push_back(y.type);
-  const Numbers weights = drawn(result_types, bits, -1, 1);
+  const Numbers weights = drawn_numbers(result_types, bits, -1, 1);
   const double expected = (product(weights, up) - product(weights, down)) / (2 * step);
   double given = 0;
   if (forward) {

@@ -31,7 +31,7 @@ void detail::debug_print(std::string_view format, const std::vector<Array>& arra
         fmt::format("debug_print: the format \"{}\" takes {} arrays, {} are given", format, wanted, arrays.size()));
   }
   std::vector<std::string> axes;
-  for (const auto& axis : trace::bound_axes().axes()) axes.push_back(axis.name);
+  for (const auto& axis : tracing::bound_axes().axes()) axes.push_back(axis.name);
   stage(ops::primitives::debug_print(), axes, arrays, {{"format", std::string(format)}});
 }
 
@@ -44,7 +44,7 @@ void error_if(const ArrayOperand& predicate, std::string_view message) {
   // What is the same on all replicas is an error of none: the same text in all processes.
   std::vector<std::string> axes;
   const AxisSet varying = predicate.type().varying;
-  for (const auto& axis : trace::bound_axes().axes()) {
+  for (const auto& axis : tracing::bound_axes().axes()) {
     if (varying.contains(axis.name)) axes.push_back(axis.name);
   }
   stage(ops::primitives::error_if(), axes, {predicate}, {{"message", std::string(message)}});

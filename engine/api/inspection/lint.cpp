@@ -26,7 +26,7 @@ using ir::ReferenceArray;
 using ir::Var;
 
 constexpr std::int64_t samples = 1024;
-constexpr std::size_t most_equations = 64;
+constexpr std::size_t most_cone_equations = 64;
 const Shape sample_shape{samples};
 
 /// Ops that only move elements, or join elements that may as well be equal: on samples, the identity.
@@ -38,7 +38,7 @@ bool keeps_elements(const ir::Primitive& op) {
   return joins || (moves && !op.traits.pointwise);  // stop_gradient has a derivative of its own
 }
 
-ArrayType sampled(const ArrayType& type) { return {type.dtype, sample_shape, {}}; }
+ArrayType sample_type(const ArrayType& type) { return {type.dtype, sample_shape, {}}; }
 
 /// The element-wise part of a function that a value is computed by, for one element: on vectors of samples. What else it
 /// depends on, and what is farther away than the nearest equations, are inputs.
@@ -83,7 +83,7 @@ class Cone {
   /// A guard stands next to what it guards: it must not be left out for what is far away.
   void choose_nearest(Var root) {
     std::deque<Var> next = {root};
-    for (; !next.empty() && chosen_.size() < most_equations; next.pop_front()) {
+    for (; !next.empty() && chosen_.size() < most_cone_equations; next.pop_front()) {
       const Equation* equation = choose(next.front(), next);
       // Without the predicate it would guard nothing.
       if (equation != nullptr && equation->primitive == &ops::primitives::select()) choose(equation->inputs[0], next);
@@ -121,7 +121,7 @@ class Cone {
 
   Var leaf(Var v) {
     leaves_.push_back(v);
-    return builder_.input(sampled(function_.type(v)));
+    return builder_.input(sample_type(function_.type(v)));
   }
 
   Var constant(const Equation& equation) {

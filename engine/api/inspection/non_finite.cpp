@@ -56,15 +56,15 @@ Contents contents_of(const eval::HostArray& array) {
   return contents;
 }
 
-bool holds(const eval::HostArray& array, const DebugOptions& wanted) {
+bool holds_wanted(const eval::HostArray& array, const DebugOptions& wanted) {
   return is_inexact(array.type.dtype) && contents_of(array).has(wanted);
 }
 
 /// Of what lies cut, in this process' blocks.
-bool holds(const Array& array, const DebugOptions& wanted) {
-  if (!is_cut(array)) return holds(host_array(array), wanted);
+bool holds_wanted(const Array& array, const DebugOptions& wanted) {
+  if (!is_cut(array)) return holds_wanted(host_array(array), wanted);
   return std::ranges::any_of(local_blocks(array),
-                             [&](const ArrayBlock& block) { return holds(host_array(block.values), wanted); });
+                             [&](const ArrayBlock& block) { return holds_wanted(host_array(block.values), wanted); });
 }
 
 /// Whether a process has found something: where results lie cut, each has others, and all search together.
@@ -82,7 +82,7 @@ std::string count_of(const Contents& contents, const DebugOptions& wanted) {
   return fmt::format("{} infinite", contents.infs);
 }
 
-std::string where(const eval::EquationRun& run) {
+std::string place_of_run(const eval::EquationRun& run) {
   const ir::Provenance& from = run.equation.provenance;
   std::string text = from.backward ? "backward" : "forward";
   if (from.scope != nullptr && !from.scope->empty()) text += fmt::format(", layer '{}'", *from.scope);
@@ -111,24 +111,24 @@ std::string known_traps(const ir::FunctionPtr& function) {
 
 void check_finite(const ir::FunctionPtr& function, const std::vector<Array>& arguments, std::span<const Array> results,
                   const DebugOptions& options) {
-  const auto found = [&](const Array& array) { return holds(array, options); };
+  const auto found = [&](const Array& array) { return holds_wanted(array, options); };
   if (!found_by_any(std::ranges::any_of(results, found), results)) return;
   std::vector<eval::HostArray> inputs;
   for (const Array& argument : arguments) {
     inputs.push_back(host_array(is_cut(argument) ? gather(argument) : argument));
   }
   const auto observer = [&](const eval::EquationRun& run) {
-    const auto held = [&](const eval::HostArray& array) { return holds(array, options); };
+    const auto held = [&](const eval::HostArray& array) { return holds_wanted(array, options); };
     if (std::ranges::any_of(run.inputs, held)) return;
     const auto made = std::ranges::find_if(run.outputs, held);
     if (made == run.outputs.end()) return;
-    throw NonFiniteError(fmt::format("{} ({}) gave {} in {}{}{}", run.equation.primitive->name, where(run),
+    throw NonFiniteError(fmt::format("{} ({}) gave {} in {}{}{}", run.equation.primitive->name, place_of_run(run),
                                      count_of(contents_of(*made), options), to_string(made->type), operands_of(run),
                                      run.equation.provenance.backward ? known_traps(function) : ""));
   };
   eval::eval(*function, inputs, plain_backend(), observer);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!holds(inputs[i], options)) continue;
+    if (!holds_wanted(inputs[i], options)) continue;
     throw NonFiniteError(fmt::format("the input {} {} holds {}; no op made one", i, to_string(inputs[i].type),
                                      count_of(contents_of(inputs[i]), options)));
   }

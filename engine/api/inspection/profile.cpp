@@ -22,33 +22,32 @@
 
 namespace lockstep {
 
+/// One call of the profiled function.
+struct RecordedCall {
+  std::shared_ptr<const executable::Executable> executable;  ///< What the slices point to.
+  runtime::Record record;
+  std::chrono::nanoseconds begin{};
+  std::chrono::nanoseconds end{};
+  std::int64_t number = 0;
+};
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using executable::Slice;
 using std::chrono::nanoseconds;
 
 nanoseconds now() { return Clock::now().time_since_epoch(); }
 double in_seconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-/// One call of the profiled function.
-struct RecordedCall {
-  std::shared_ptr<const executable::Executable> executable;  ///< What the slices point to.
-  runtime::Record record;
-  nanoseconds begin{};
-  nanoseconds end{};
-  std::int64_t number = 0;
-};
-
-const executable::CallNote* note_of(const Slice& slice) {
+const executable::CallNote* note_of(const executable::Slice& slice) {
   return slice.executable == nullptr ? nullptr : &slice.executable->call_notes[slice.call];
 }
 
-std::string op_of(const Slice& slice) {
+std::string op_of(const executable::Slice& slice) {
   return slice.executable == nullptr ? "barrier" : slice.executable->call_names[slice.call];
 }
 
-std::string layer_of(const Slice& slice) {
+std::string layer_of(const executable::Slice& slice) {
   const executable::CallNote* note = note_of(slice);
   if (note == nullptr) return "barrier";
   const bool is_named = note->provenance.scope != nullptr && !note->provenance.scope->empty();
@@ -81,15 +80,15 @@ struct Profile::Impl {
   void for_each_slice(const Visit& visit) const {
     for (const RecordedCall& call : calls) {
       for (std::size_t device = 0; device < call.record.size(); ++device) {
-        for (const Slice& slice : call.record[device].slices()) visit(call, device, slice);
+        for (const executable::Slice& slice : call.record[device].slices()) visit(call, device, slice);
       }
     }
   }
 
-  std::vector<ProfileRow> rows(const std::function<std::string(const Slice&)>& name_of) const {
+  std::vector<ProfileRow> rows(const std::function<std::string(const executable::Slice&)>& name_of) const {
     const std::lock_guard lock(mutex);
     std::map<std::string, ProfileRow> by_name;
-    for_each_slice([&](const RecordedCall&, std::size_t, const Slice& slice) {
+    for_each_slice([&](const RecordedCall&, std::size_t, const executable::Slice& slice) {
       const std::string name = name_of(slice);
       ProfileRow& row = by_name[name];
       row.name = name;
@@ -151,7 +150,7 @@ std::string complete_event(std::string_view name, std::string_view category, int
                      in_microseconds(end - begin), arguments);
 }
 
-std::string arguments_of(const RecordedCall& call, const Slice& slice) {
+std::string arguments_of(const RecordedCall& call, const executable::Slice& slice) {
   std::string text = fmt::format(R"("call":{})", call.number);
   if (slice.shard >= 0) text += fmt::format(R"(,"shard":{})", slice.shard);
   const executable::CallNote* note = note_of(slice);
@@ -180,7 +179,7 @@ std::string Profile::chrome_trace() const {
     events.push_back(complete_event(fmt::format("call {}", call.number), "call", process, 0, call.begin - start,
                                     call.end - start, ""));
   }
-  impl_->for_each_slice([&](const RecordedCall& call, std::size_t device, const Slice& slice) {
+  impl_->for_each_slice([&](const RecordedCall& call, std::size_t device, const executable::Slice& slice) {
     events.push_back(complete_event(op_of(slice), layer_of(slice), process, device, slice.begin - start,
                                     slice.end - start, arguments_of(call, slice)));
   });

@@ -33,7 +33,7 @@ Array minor_2(const Array& a, std::int64_t first, std::int64_t second) {
 Array pivots_of(const LuFactor& factors) { return diagonal(factors.lu, 0, -2, -1); }
 
 /// By elimination.
-Array eliminated(const Array& matrix) {
+Array determinant_by_elimination(const Array& matrix) {
   const LuFactor factors = lu_factor(matrix);
   return exchange_sign(factors) * prod(pivots_of(factors), Axes{-1});
 }
@@ -87,7 +87,7 @@ Array products_without_two(const Array& s) {
 }
 
 /// Of an orthogonal or unitary matrix.
-Array unit_determinant(const Array& q) { return expand_dims(expand_dims(eliminated(q), -1), -1); }
+Array unit_determinant(const Array& q) { return expand_dims(expand_dims(determinant_by_elimination(q), -1), -1); }
 
 /// How the adjugate of u diag(s) vh moves with the matrix: as that of a diagonal matrix in the bases of u and vh, which is
 /// a polynomial of s and divides by nothing.
@@ -127,7 +127,7 @@ Array adjugate(const Array& matrix) {
 Array det(const ArrayOperand& a) {
   const Array matrix = api::square_matrices("linalg.det", a);
   // Few rows by cofactors, whose derivatives are those of singular matrices too.
-  if (a.dim(-1) == 0) return eliminated(matrix);
+  if (a.dim(-1) == 0) return determinant_by_elimination(matrix);
   if (a.dim(-1) == 1) return element(matrix, 0, 0);
   if (a.dim(-1) == 2) {
     return element(matrix, 0, 0) * element(matrix, 1, 1) - element(matrix, 0, 1) * element(matrix, 1, 0);
@@ -139,9 +139,9 @@ Array det(const ArrayOperand& a) {
   const auto rule = [](const std::tuple<Array>& at, const std::tuple<Array>& along) {
     const auto& [x] = at;
     const auto& [dx] = along;
-    return std::pair(eliminated(x), sum(api::matrix_transpose(adjugate(x)) * dx, Axes{-2, -1}));
+    return std::pair(determinant_by_elimination(x), sum(api::matrix_transpose(adjugate(x)) * dx, Axes{-2, -1}));
   };
-  return custom_jvp(eliminated, rule)(matrix);
+  return custom_jvp(determinant_by_elimination, rule)(matrix);
 }
 
 Slogdet slogdet(const ArrayOperand& a) {

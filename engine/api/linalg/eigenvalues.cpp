@@ -22,7 +22,7 @@ std::vector<ArrayType> types_of_eig(std::span<const ArrayType> operands) {
 }
 
 template <class T, class Part>
-void run(const KernelCall& call) {
+void eig_of_matrices(const KernelCall& call) {
   using Complex = std::complex<double>;
   const std::int64_t n = call.operand_shape(0).dim(-1);
   const auto size = static_cast<std::size_t>(n * n), rows = static_cast<std::size_t>(n);
@@ -40,13 +40,13 @@ void run(const KernelCall& call) {
 void run_eig(const KernelCall& call) {
   switch (call.operand_dtype(0)) {
     case DType::float32:
-      return run<float, float>(call);
+      return eig_of_matrices<float, float>(call);
     case DType::float64:
-      return run<double, double>(call);
+      return eig_of_matrices<double, double>(call);
     case DType::complex64:
-      return run<std::complex<float>, float>(call);
+      return eig_of_matrices<std::complex<float>, float>(call);
     default:
-      return run<std::complex<double>, double>(call);
+      return eig_of_matrices<std::complex<double>, double>(call);
   }
 }
 

@@ -12,9 +12,7 @@
 
 namespace lockstep::linalg {
 
-using api::matrices;
 using api::RightSide;
-using api::square_matrices;
 
 namespace {
 
@@ -38,35 +36,35 @@ std::int64_t larger_extent(const Array& a) { return std::max(a.dim(-1), a.dim(-2
 }  // namespace
 
 Array cholesky(const ArrayOperand& a, bool upper, bool symmetrize_input) {
-  const Array matrix = square_matrices("linalg.cholesky", a);
+  const Array matrix = api::square_matrices("linalg.cholesky", a);
   const Array l = api::bind_one(ops::primitives::cholesky(), {symmetrize_input ? symmetrized(matrix) : matrix});
   return upper ? api::adjoint(l) : l;
 }
 
 ChoFactor cho_factor(const ArrayOperand& a, bool lower) {
-  const Array matrix = square_matrices("linalg.cho_factor", a);
+  const Array matrix = api::square_matrices("linalg.cho_factor", a);
   return {cholesky(lower ? matrix : api::adjoint(matrix), !lower, false), lower};
 }
 
 Qr qr(const ArrayOperand& a, bool full_matrices) {
   const std::vector<Array> factors =
-      api::bind(ops::primitives::qr(), {{matrices("linalg.qr", a)}}, {{"full_matrices", full_matrices}});
+      api::bind(ops::primitives::qr(), {{api::matrices("linalg.qr", a)}}, {{"full_matrices", full_matrices}});
   return {factors[0], factors[1]};
 }
 
 Svd svd(const ArrayOperand& a, bool full_matrices) {
-  const std::vector<Array> factors = api::bind(ops::primitives::svd(), {{matrices("linalg.svd", a)}},
+  const std::vector<Array> factors = api::bind(ops::primitives::svd(), {{api::matrices("linalg.svd", a)}},
                                                {{"full_matrices", full_matrices}, {"compute_uv", true}});
   return {factors[0], factors[1], factors[2]};
 }
 
 Array svdvals(const ArrayOperand& a) {
-  return api::bind_one(ops::primitives::svd(), {matrices("linalg.svdvals", a)},
+  return api::bind_one(ops::primitives::svd(), {api::matrices("linalg.svdvals", a)},
                        {{"full_matrices", false}, {"compute_uv", false}});
 }
 
 Eigh eigh(const ArrayOperand& a, bool lower, bool symmetrize_input) {
-  const Array matrix = square_matrices("linalg.eigh", a);
+  const Array matrix = api::square_matrices("linalg.eigh", a);
   const std::vector<Array> parts =
       api::bind(ops::primitives::eigh(), {{symmetrize_input ? symmetrized(matrix) : matrix}}, {{"lower", lower}});
   return {parts[0], parts[1]};
@@ -77,12 +75,12 @@ Array eigvalsh(const ArrayOperand& a, bool lower, bool symmetrize_input) {
 }
 
 LuFactor lu_factor(const ArrayOperand& a) {
-  const std::vector<Array> factors = api::bind(ops::primitives::lu(), {{matrices("linalg.lu_factor", a)}});
+  const std::vector<Array> factors = api::bind(ops::primitives::lu(), {{api::matrices("linalg.lu_factor", a)}});
   return {factors[0], factors[1], factors[2]};
 }
 
 Array lu_solve(const LuFactor& factors, const ArrayOperand& b, bool transposed) {
-  const RightSide right("linalg.lu_solve", square_matrices("linalg.lu_solve", factors.lu), b);
+  const RightSide right("linalg.lu_solve", api::square_matrices("linalg.lu_solve", factors.lu), b);
   const Array& lu = right.a;
   const Shape rows(lu.shape().dims().first(static_cast<std::size_t>(lu.ndim() - 1)));
   const Array permutation = broadcast_to(factors.permutation, rows);
@@ -96,18 +94,18 @@ Array lu_solve(const LuFactor& factors, const ArrayOperand& b, bool transposed) 
 }
 
 Array solve(const ArrayOperand& a, const ArrayOperand& b) {
-  const Array matrix = square_matrices("linalg.solve", a);
+  const Array matrix = api::square_matrices("linalg.solve", a);
   const RightSide checked("linalg.solve", matrix, b);
   return lu_solve(lu_factor(convert(matrix, checked.a.dtype())), b);
 }
 
 Array inv(const ArrayOperand& a) {
-  const Array matrix = square_matrices("linalg.inv", a);
+  const Array matrix = api::square_matrices("linalg.inv", a);
   return solve(matrix, api::identity_of(matrix));
 }
 
 Array cho_solve(const ArrayOperand& factor, const ArrayOperand& b, bool lower) {
-  const RightSide right("linalg.cho_solve", square_matrices("linalg.cho_solve", factor), b);
+  const RightSide right("linalg.cho_solve", api::square_matrices("linalg.cho_solve", factor), b);
   // factor factor^H, or factor^H factor of an upper one.
   const Array y = api::triangular_solve(right.a, right.b, {.lower = lower, .transposed = !lower, .conjugated = !lower});
   return right.as_given(api::triangular_solve(right.a, y, {.lower = lower, .transposed = lower, .conjugated = lower}));
@@ -116,21 +114,21 @@ Array cho_solve(const ArrayOperand& factor, const ArrayOperand& b, bool lower) {
 Array cho_solve(const ChoFactor& factor, const ArrayOperand& b) { return cho_solve(factor.factor, b, factor.lower); }
 
 Array solve_triangular(const ArrayOperand& a, const ArrayOperand& b, const TriangularOptions& options) {
-  const RightSide right("linalg.solve_triangular", square_matrices("linalg.solve_triangular", a), b);
+  const RightSide right("linalg.solve_triangular", api::square_matrices("linalg.solve_triangular", a), b);
   return right.as_given(api::triangular_solve(
       right.a, right.b,
       {.lower = options.lower, .transposed = options.transposed, .unit_diagonal = options.unit_diagonal}));
 }
 
 Array pinv(const ArrayOperand& a, std::optional<double> rtol) {
-  const Array matrix = matrices("linalg.pinv", a);
+  const Array matrix = api::matrices("linalg.pinv", a);
   const double bound = rtol.value_or(10 * static_cast<double>(larger_extent(a)) * api::epsilon(matrix.dtype()));
   return api::bind_one(ops::primitives::pinv(), {matrix}, {{"rtol", bound}});
 }
 
 Lstsq lstsq(const ArrayOperand& a, const ArrayOperand& b, std::optional<double> rcond) {
   api::expect_rank("linalg.lstsq", a, 2);
-  const Array matrix = matrices("linalg.lstsq", a);
+  const Array matrix = api::matrices("linalg.lstsq", a);
   if (b.ndim() != 1 && b.ndim() != 2) {
     throw ShapeError(fmt::format("linalg.lstsq: b is a vector or a matrix, got {}; vmap over the other dimensions",
                                  to_string(b.type())));

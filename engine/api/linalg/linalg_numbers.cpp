@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -16,13 +15,11 @@ namespace lockstep::linalg {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 /// sum^(1/p). Of the zero vector, where the norm has no derivative, that is taken as 0.
 Array root(const Array& sum, double p) {
   const Array none = equal(sum, 0);
   const Array some = where(none, 1, sum);
-  return where(none, p > 0 ? 0 : infinity, p == 2 ? sqrt(some) : pow(some, 1 / p));
+  return where(none, p > 0 ? 0 : api::infinity, p == 2 ? sqrt(some) : pow(some, 1 / p));
 }
 
 /// Of the squares themselves: a magnitude's second derivative at 0, and with it that of its square, would be lost.
@@ -38,8 +35,8 @@ Array euclidean_norm(const Array& x, const Axes& axes, bool keep) {
 Array vector_norm(const Array& x, double p, const Axes& axes, bool keep) {
   if (p == 2) return euclidean_norm(x, axes, keep);
   const Array magnitudes = abs(x);
-  if (p == infinity) return max(magnitudes, axes, keep);
-  if (p == -infinity) return min(magnitudes, axes, keep);
+  if (p == api::infinity) return max(magnitudes, axes, keep);
+  if (p == -api::infinity) return min(magnitudes, axes, keep);
   if (p == 0) return sum(convert(not_equal(magnitudes, 0), magnitudes.dtype()), axes, keep);
   if (p == 1) return sum(magnitudes, axes, keep);
   const Array wide = convert(magnitudes, api::widened(magnitudes.dtype()));
@@ -72,7 +69,7 @@ Array matrix_norm(const Array& x, const NormOrder& order, const Axes& axes, bool
   }
   const double p = order.number().value_or(0);
   if (order.name() == "nuc" || std::abs(p) == 2) return spectral_norm(x, order, axes, keep);
-  if (!order.name().empty() || (std::abs(p) != 1 && std::abs(p) != infinity)) {
+  if (!order.name().empty() || (std::abs(p) != 1 && std::abs(p) != api::infinity)) {
     order_error(order, "matrices", "\"fro\", \"nuc\", 1, 2, infinity or the negative of one");
   }
   // Sums of columns run along the rows' axis.

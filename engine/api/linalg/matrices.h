@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <lockstep/array.h>
+#include <lockstep/export.h>
 
 // What the bodies of linalg.h share. Every check throws ShapeError naming `op`.
 namespace lockstep::api {
@@ -20,7 +21,7 @@ Array adjoint(const Array& x);
 Array squared_magnitudes(const Array& x);
 Array identity_of(const Array& like);
 /// The difference between 1 and the next number of a dtype, or of a complex one's parts.
-double epsilon(DType dtype);
+LOCKSTEP_API double epsilon(DType dtype);
 
 /// Both with one dtype and one batch shape, the matrix dimensions as they are.
 std::pair<Array, Array> one_batch(std::string_view op, const Array& a, const Array& b);

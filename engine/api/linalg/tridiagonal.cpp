@@ -18,7 +18,7 @@ using Row = std::tuple<Array, Array, Array, Array>;
 using Reduced = std::pair<Array, Array>;
 
 /// Rows along the first dimension: diagonals [m, ..., 1], b [m, ..., n].
-Array eliminated(const Row& rows) {
+Array solved_rows(const Row& rows) {
   const Array& b = std::get<3>(rows);
   const Array none = zeros_like(std::get<0>(rows)[0]), start = zeros_like(b[0]);
   const auto forth = [](const Reduced& above, const Row& row) {
@@ -71,7 +71,7 @@ Array tridiagonal_solve(const ArrayOperand& lower, const ArrayOperand& diagonal,
   const Array place = arange(m);
   const Array below = where(place == 0, zeros_like(lower), lower),
               above = where(place == m - 1, zeros_like(upper), upper);
-  const Array x = eliminated(
+  const Array x = solved_rows(
       {diagonal_rows(below), diagonal_rows(diagonal), diagonal_rows(above), along_rows(right, right.dim(-1))});
   const Array result = moveaxis(x, 0, -2);
   return vector ? squeeze(result, -1) : result;

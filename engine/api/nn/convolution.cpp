@@ -18,11 +18,11 @@ namespace lockstep {
 
 namespace {
 
-using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+using PaddingPairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-Axes middle(const Shape& shape, int first, int last) { return {shape.begin() + first, shape.end() - last}; }
+Axes spatial_extents(const Shape& shape, int first, int last) { return {shape.begin() + first, shape.end() - last}; }
 
-Axes entries(std::string_view op, std::string_view what, const Axes& given, std::size_t spatial) {
+Axes one_per_dimension(std::string_view op, std::string_view what, const Axes& given, std::size_t spatial) {
   if (given.empty()) return Axes(spatial, 1);
   if (given.size() != spatial || std::any_of(given.begin(), given.end(), [](std::int64_t n) { return n < 1; })) {
     throw ShapeError(fmt::format("{}: {} must be {} numbers of 1 or more, one per dimension, got [{}]", op, what,
@@ -32,7 +32,7 @@ Axes entries(std::string_view op, std::string_view what, const Axes& given, std:
 }
 
 /// Zeros between neighbours and at both ends of the dimensions from 1 on; negative padding crops.
-Array spread(const Array& x, const Pairs& padding, const Axes& dilation) {
+Array spread(const Array& x, const PaddingPairs& padding, const Axes& dilation) {
   const auto rank = static_cast<std::size_t>(x.ndim());
   Axes low(rank, 0), high(rank, 0), interior(rank, 0);
   bool any = false;
@@ -48,7 +48,7 @@ Array spread(const Array& x, const Pairs& padding, const Axes& dilation) {
 /// A convolution whose parameters are complete, channels last.
 struct Convolution {
   Axes strides, lhs_dilation, rhs_dilation;
-  Pairs padding;
+  PaddingPairs padding;
   std::int64_t groups = 1;
 };
 
@@ -80,7 +80,7 @@ Array flipped_kernel(const Array& kernel, std::int64_t groups) {
 }
 
 Array gradient_convolution(const Array& x, const Array& kernel, const Convolution& c) {
-  const Axes window = middle(kernel.shape(), 0, 2);
+  const Axes window = spatial_extents(kernel.shape(), 0, 2);
   Axes spatial;
   std::vector<Axes> padding;
   for (std::size_t d = 0; d < window.size(); ++d) {
@@ -99,15 +99,17 @@ Array gradient_convolution(const Array& x, const Array& kernel, const Convolutio
 }
 
 Array convolved(const Array& x, const Array& kernel, const Convolution& c) {
-  if (x.size() > 0 && is_gradient(c, middle(kernel.shape(), 0, 2))) return gradient_convolution(x, kernel, c);
+  if (x.size() > 0 && is_gradient(c, spatial_extents(kernel.shape(), 0, 2))) return gradient_convolution(x, kernel, c);
   // What conv itself takes stays with it; the rest is padding beforehand.
   const bool plain =
       std::all_of(c.padding.begin(), c.padding.end(), [](const auto& p) { return p.first >= 0 && p.second >= 0; }) &&
       std::all_of(c.lhs_dilation.begin(), c.lhs_dilation.end(), [](std::int64_t n) { return n == 1; });
   const Array input = plain ? x : spread(x, c.padding, c.lhs_dilation);
-  return conv(
-      input, kernel,
-      {.strides = c.strides, .padding = plain ? c.padding : Pairs{}, .dilation = c.rhs_dilation, .groups = c.groups});
+  return conv(input, kernel,
+              {.strides = c.strides,
+               .padding = plain ? c.padding : PaddingPairs{},
+               .dilation = c.rhs_dilation,
+               .groups = c.groups});
 }
 
 /// Group g of the rows put beside group g of the features.
@@ -152,21 +154,21 @@ Array conv_in_layouts(const Array& x, const Array& kernel, ConvGeneralOptions op
 
 }  // namespace
 
-Pairs resolve_padding(const ConvPadding& padding, const Axes& extents, const Axes& window, const Axes& strides,
-                      const Axes& dilation) {
-  if (const auto* pairs = std::get_if<Pairs>(&padding)) {
+PaddingPairs resolve_padding(const ConvPadding& padding, const Axes& extents, const Axes& window, const Axes& strides,
+                             const Axes& dilation) {
+  if (const auto* pairs = std::get_if<PaddingPairs>(&padding)) {
     if (pairs->size() == extents.size()) return *pairs;
     if (!pairs->empty()) {
       throw ShapeError(
           fmt::format("padding: {} pairs for {} dimensions; give (low, high) for each", pairs->size(), extents.size()));
     }
-    return Pairs(extents.size(), {0, 0});
+    return PaddingPairs(extents.size(), {0, 0});
   }
   const std::string& name = std::get<std::string>(padding);
   if (name != "VALID" && name != "SAME" && name != "SAME_LOWER") {
     throw ValueError(fmt::format("padding: \"{}\" is none; write \"VALID\", \"SAME\", \"SAME_LOWER\" or pairs", name));
   }
-  Pairs pairs(extents.size(), {0, 0});
+  PaddingPairs pairs(extents.size(), {0, 0});
   if (name == "VALID") return pairs;
   const auto fits = [&](const Axes& given) {
     return given.size() == extents.size() && std::ranges::all_of(given, [](std::int64_t n) { return n >= 1; });
@@ -195,15 +197,16 @@ Array conv_general_dilated(const ArrayOperand& x, const ArrayOperand& kernel, co
                                  op, to_string(x.shape()), to_string(kernel.shape())));
   }
   const auto spatial = static_cast<std::size_t>(x.ndim() - 2);
-  Convolution c{entries(op, "strides", options.strides, spatial),
-                entries(op, "lhs_dilation", options.lhs_dilation, spatial),
-                entries(op, "rhs_dilation", options.rhs_dilation, spatial),
+  Convolution c{one_per_dimension(op, "strides", options.strides, spatial),
+                one_per_dimension(op, "lhs_dilation", options.lhs_dilation, spatial),
+                one_per_dimension(op, "rhs_dilation", options.rhs_dilation, spatial),
                 {},
                 options.feature_group_count};
-  Axes extents = middle(x.shape(), 1, 1);
+  Axes extents = spatial_extents(x.shape(), 1, 1);
   for (std::size_t d = 0; d < spatial; ++d)
     extents[d] = std::max<std::int64_t>((extents[d] - 1) * c.lhs_dilation[d] + 1, 0);
-  c.padding = resolve_padding(options.padding, extents, middle(kernel.shape(), 0, 2), c.strides, c.rhs_dilation);
+  c.padding =
+      resolve_padding(options.padding, extents, spatial_extents(kernel.shape(), 0, 2), c.strides, c.rhs_dilation);
   const std::int64_t batch_groups = options.batch_group_count;
   if (batch_groups < 1 || x.dim(0) % batch_groups != 0 || kernel.dim(-1) % batch_groups != 0 ||
       (batch_groups > 1 && c.groups > 1)) {
@@ -262,10 +265,10 @@ Array conv_general_dilated_patches(const ArrayOperand& x, const Axes& window, co
                     op, to_string(x.shape()), fmt::join(window, ",")));
   }
   if (!options.dimension_numbers[0].empty()) return patches_in_layouts(x, window, options);
-  const Axes strides = entries(op, "strides", options.strides, spatial);
-  const Axes dilation = entries(op, "rhs_dilation", options.rhs_dilation, spatial);
-  const Axes base = entries(op, "lhs_dilation", options.lhs_dilation, spatial);
-  Axes extents = middle(x.shape(), 1, 1);
+  const Axes strides = one_per_dimension(op, "strides", options.strides, spatial);
+  const Axes dilation = one_per_dimension(op, "rhs_dilation", options.rhs_dilation, spatial);
+  const Axes base = one_per_dimension(op, "lhs_dilation", options.lhs_dilation, spatial);
+  Axes extents = spatial_extents(x.shape(), 1, 1);
   for (std::size_t d = 0; d < spatial; ++d) extents[d] = std::max<std::int64_t>((extents[d] - 1) * base[d] + 1, 0);
   const Array spaced = spread(x, resolve_padding(options.padding, extents, window, strides, dilation), base);
   Axes out;
@@ -290,11 +293,11 @@ Array conv_general_dilated_patches(const ArrayOperand& x, const Axes& window, co
 
 namespace {
 
-Pairs transposed_padding(std::string_view name, const Axes& reach, const Axes& strides, const Axes& more) {
+PaddingPairs transposed_padding(std::string_view name, const Axes& reach, const Axes& strides, const Axes& more) {
   if (name != "SAME" && name != "VALID") {
     throw ValueError(fmt::format("conv_transpose: padding must be \"SAME\", \"VALID\" or pairs, got \"{}\"", name));
   }
-  Pairs pairs;
+  PaddingPairs pairs;
   for (std::size_t d = 0; d < reach.size(); ++d) {
     const std::int64_t k = reach[d], s = strides[d];
     if (name == "VALID") {
@@ -327,21 +330,21 @@ Array conv_transpose(const ArrayOperand& x, const ArrayOperand& kernel, const Co
                     to_string(x.shape()), to_string(kernel.shape())));
   }
   const auto spatial = static_cast<std::size_t>(x.ndim() - 2);
-  const Axes strides = entries("conv_transpose", "strides", options.strides, spatial);
-  const Axes dilation = entries("conv_transpose", "rhs_dilation", options.rhs_dilation, spatial);
+  const Axes strides = one_per_dimension("conv_transpose", "strides", options.strides, spatial);
+  const Axes dilation = one_per_dimension("conv_transpose", "rhs_dilation", options.rhs_dilation, spatial);
   check_output_padding(options.output_padding, strides, dilation);
   const std::int64_t groups = options.groups, features = kernel.dim(-1);
   if (groups < 1 || x.dim(-1) % groups != 0 || features % groups != 0) {
     throw ShapeError(fmt::format("conv_transpose: {} groups of x {} and kernel {}; groups divide the features of both",
                                  groups, to_string(x.shape()), to_string(kernel.shape())));
   }
-  Pairs padding;
+  PaddingPairs padding;
   if (const auto* name = std::get_if<std::string>(&options.padding)) {
     Axes reach;
     for (std::size_t d = 0; d < spatial; ++d) reach.push_back((kernel.dim(static_cast<int>(d)) - 1) * dilation[d] + 1);
     padding = transposed_padding(*name, reach, strides, options.output_padding);
   } else {
-    padding = std::get<Pairs>(options.padding);
+    padding = std::get<PaddingPairs>(options.padding);
     for (std::size_t d = 0; d < std::min(padding.size(), options.output_padding.size()); ++d) {
       padding[d].second += options.output_padding[d];
     }
@@ -372,7 +375,7 @@ Array slid(std::string_view op, const Array& a, const Array& kernel, std::string
                                  to_string(kernel.shape())));
   }
   const std::int64_t taps = kernel.size();
-  Pairs padding = {{0, 0}};
+  PaddingPairs padding = {{0, 0}};
   if (mode == "full") {
     padding = {{taps - 1, taps - 1}};
   } else if (mode == "same") {

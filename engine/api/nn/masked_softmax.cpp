@@ -1,4 +1,3 @@
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -14,15 +13,13 @@ namespace lockstep {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-struct Shifted {
+struct ShiftedWhere {
   Array mask, x;  ///< x less its largest element, 0 where the mask does not hold.
   Array count;    ///< How many elements are the largest; 1 where nothing is summed.
   Array others;   ///< The sum of the exponentials of all others.
 };
 
-Shifted shifted(std::string_view op, const Array& x, std::int64_t axis, const Array& mask) {
+ShiftedWhere shifted_where(std::string_view op, const Array& x, std::int64_t axis, const Array& mask) {
   if (mask.dtype() != bool_) {
     throw DtypeError(fmt::format("{}: the mask must be of bool, got {}", op, to_string(mask.type())));
   }
@@ -30,7 +27,7 @@ Shifted shifted(std::string_view op, const Array& x, std::int64_t axis, const Ar
   const Array value = convert(x, api::widened(x.dtype()));
   const Array wide = api::broadcast(op, mask, x.shape());
   // Its derivative goes through the largest element, as the one without a mask.
-  const Array largest = max(where(wide, value, -infinity), Axes{axis}, true);
+  const Array largest = max(where(wide, value, -api::infinity), Axes{axis}, true);
   const Array less = where(wide, value - where(is_finite(largest), largest, 0), 0);
   const Array top = convert(logical_and(wide, equal(less, 0)), value.dtype());
   const Array others = sum(where(wide, exp(less) - top, 0), Axes{axis}, true);
@@ -41,16 +38,16 @@ Shifted shifted(std::string_view op, const Array& x, std::int64_t axis, const Ar
 }  // namespace
 
 Array softmax(const ArrayOperand& x, std::int64_t axis, const ArrayOperand& mask) {
-  const Shifted s = shifted("softmax", x, axis, mask);
+  const ShiftedWhere s = shifted_where("softmax", x, axis, mask);
   return convert(where(s.mask, exp(s.x) / (s.count + s.others), 0), api::inexact(x.dtype()));
 }
 
 Array log_softmax(const ArrayOperand& x, std::int64_t axis, const ArrayOperand& mask) {
-  const Shifted s = shifted("log_softmax", x, axis, mask);
+  const ShiftedWhere s = shifted_where("log_softmax", x, axis, mask);
   const Array none = equal(s.count, 0);
   const Array count = where(none, 1, s.count);
   const Array total = where(none, 0, log(count)) + log1p(s.others / count);
-  return convert(where(s.mask, s.x - total, -infinity), api::inexact(x.dtype()));
+  return convert(where(s.mask, s.x - total, -api::infinity), api::inexact(x.dtype()));
 }
 
 }  // namespace lockstep

@@ -17,19 +17,10 @@ namespace lockstep {
 
 namespace {
 
-Array floats(const Array& x) { return convert(x, api::inexact(x.dtype())); }
-
-/// f in at least float32, rounded once.
-template <class F>
-Array in_wide(const Array& x, F f) {
-  const DType dtype = api::inexact(x.dtype());
-  return convert(f(convert(x, api::widened(dtype))), dtype);
-}
-
 /// f where |x| is below `far`, from there on x above and 0 below: what f multiplies may be 0 times an infinity there.
 template <class F>
 Array rectifier(const Array& x, double far, F f) {
-  return in_wide(x, [&](const Array& value) {
+  return api::in_widened(x, [&](const Array& value) {
     const Array beyond = greater_equal(abs(value), far);
     const Array limit = where(greater(value, 0), value, 0);
     return where(beyond, limit, f(where(beyond, 0, value)));
@@ -41,7 +32,7 @@ constexpr double all_decayed = 800;
 
 /// Values less their maximum along the axis: 0 at the largest element, and so is that one's derivative. So the derivatives of what
 /// follows hold how little is left beside the largest, which 1 less its share would round away.
-Array shifted(const Array& value, std::int64_t axis) {
+Array less_maximum(const Array& value, std::int64_t axis) {
   const Array top = max(value, Axes{axis}, true);
   // An infinite one leaves nothing to the others.
   const Array infinite = logical_and(equal(value, top), isposinf(top));
@@ -58,7 +49,7 @@ struct Shares {
   Array others;  ///< The sum of all weights but those that are counted.
 
   Shares(const Array& value, std::int64_t axis)
-      : x(shifted(value, axis)),
+      : x(less_maximum(value, axis)),
         top(convert(equal(x, 0), x.dtype())),
         count(sum(top, Axes{axis}, true)),
         weight(exp(x)),
@@ -91,7 +82,7 @@ Array silu(const ArrayOperand& x) {
 }
 
 Array softplus(const ArrayOperand& x) {
-  return in_wide(x, [](const Array& value) {
+  return api::in_widened(x, [](const Array& value) {
     // One predicate for both parts: at 0 they are those of one side, whose derivatives are the function's.
     const Array above = greater(value, 0);
     return add(where(above, value, 0), log1p(exp(where(above, neg(value), value))));
@@ -112,8 +103,8 @@ Array gelu(const ArrayOperand& x, bool approximate) {
 
 Array softmax(const ArrayOperand& x, std::int64_t axis) {
   axis = normalize_axis(axis, x.ndim(), __func__);
-  return in_wide(x, [axis](const Array& value) {
-    const Array weights = exp(shifted(value, axis));
+  return api::in_widened(x, [axis](const Array& value) {
+    const Array weights = exp(less_maximum(value, axis));
     return div(weights, sum(weights, Axes{axis}, true));
   });
 }
@@ -125,22 +116,22 @@ Array log_softmax(const ArrayOperand& x, std::int64_t axis) {
     const Shares shares(std::get<0>(value), axis);
     return std::pair(shares.logarithms(), logarithms_tangent(shares, std::get<0>(tangent), axis));
   };
-  return in_wide(x, custom_jvp(logarithms, rule, {.check = RuleCheck::never}));
+  return api::in_widened(x, custom_jvp(logarithms, rule, {.check = RuleCheck::never}));
 }
 
 Array relu6(const ArrayOperand& x) {
-  const Array value = floats(x);
+  const Array value = api::as_inexact(x);
   return where(less_equal(value, 0), 0, where(greater_equal(value, 6), 6, value));
 }
 
 Array elu(const ArrayOperand& x, double alpha) {
-  const Array value = floats(x);
+  const Array value = api::as_inexact(x);
   const Array above = greater(value, 0);
   return where(above, value, mul(expm1(where(above, 0, value)), alpha));
 }
 
 Array celu(const ArrayOperand& x, double alpha) {
-  const Array value = floats(x);
+  const Array value = api::as_inexact(x);
   const Array above = greater(value, 0);
   return where(above, value, mul(expm1(div(where(above, 0, value), alpha)), alpha));
 }
@@ -152,36 +143,36 @@ Array selu(const ArrayOperand& x) {
 
 Array glu(const ArrayOperand& x, std::int64_t axis) {
   axis = normalize_axis(axis, x.ndim(), __func__);
-  return in_wide(x, [axis](const Array& value) {
+  return api::in_widened(x, [axis](const Array& value) {
     const std::vector<Array> halves = split(value, 2, axis);
     return mul(halves[0], logistic(halves[1]));
   });
 }
 
 Array leaky_relu(const ArrayOperand& x, double negative_slope) {
-  const Array value = floats(x);
+  const Array value = api::as_inexact(x);
   return where(greater_equal(value, 0), value, mul(value, negative_slope));
 }
 
 Array hard_tanh(const ArrayOperand& x) {
-  const Array value = floats(x);
+  const Array value = api::as_inexact(x);
   return where(greater(value, 1), 1, where(less(value, -1), -1, value));
 }
 
-Array hard_sigmoid(const ArrayOperand& x) { return div(relu6(add(floats(x), 3)), 6); }
+Array hard_sigmoid(const ArrayOperand& x) { return div(relu6(add(api::as_inexact(x), 3)), 6); }
 
 Array hard_silu(const ArrayOperand& x) {
   return rectifier(x, 3, [](const Array& value) { return mul(value, hard_sigmoid(value)); });
 }
 
-Array log_sigmoid(const ArrayOperand& x) { return neg(softplus(neg(floats(x)))); }
+Array log_sigmoid(const ArrayOperand& x) { return neg(softplus(neg(api::as_inexact(x)))); }
 
 Array mish(const ArrayOperand& x) {
   return rectifier(x, all_decayed, [](const Array& value) { return mul(value, tanh(softplus(value))); });
 }
 
 Array squareplus(const ArrayOperand& x, double b) {
-  return in_wide(x, [b](const Array& value) {
+  return api::in_widened(x, [b](const Array& value) {
     const Array infinite = isinf(value), above = greater(value, 0);
     const Array finite = where(infinite, 0, value);
     const Array root = hypot(finite, std::sqrt(b));
@@ -194,7 +185,7 @@ Array squareplus(const ArrayOperand& x, double b) {
 }
 
 Array soft_sign(const ArrayOperand& x) {
-  return in_wide(x, [](const Array& value) {
+  return api::in_widened(x, [](const Array& value) {
     const Array size = abs(value), far = greater(size, 1);
     const Array near = where(far, 0, value);
     // Far from 0 as 1 less the rest, whose slope is the function's without a difference.
@@ -207,10 +198,10 @@ Array sparse_plus(const ArrayOperand& x) {
   return rectifier(x, 1, [](const Array& value) { return mul(square(add(value, 1)), 0.25); });
 }
 
-Array sparse_sigmoid(const ArrayOperand& x) { return mul(clip(add(floats(x), 1), 0, 2), 0.5); }
+Array sparse_sigmoid(const ArrayOperand& x) { return mul(clip(add(api::as_inexact(x), 1), 0, 2), 0.5); }
 
 Array log1mexp(const ArrayOperand& x) {
-  const Array value = floats(x);
+  const Array value = api::as_inexact(x);
   const Array small = less(value, std::numbers::ln2);
   const Array near = log(neg(expm1(neg(where(small, value, 1)))));
   return where(small, near, log1p(neg(exp(neg(where(small, 1, value))))));

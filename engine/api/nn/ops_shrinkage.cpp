@@ -11,19 +11,13 @@
 
 // Activations that leave small elements out.
 namespace lockstep {
-namespace {
-
-Array floats(const Array& x) { return convert(x, api::inexact(x.dtype())); }
-
-}  // namespace
-
 Array hard_shrink(const ArrayOperand& x, double threshold) {
-  const Array value = floats(x);
+  const Array value = api::as_inexact(x);
   return where(abs(value) > threshold, value, 0);
 }
 
 Array soft_shrink(const ArrayOperand& x, double threshold) {
-  const Array value = floats(x);
+  const Array value = api::as_inexact(x);
   return where(value > threshold, value - threshold, where(value < -threshold, value + threshold, 0));
 }
 

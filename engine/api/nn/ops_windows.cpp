@@ -15,7 +15,7 @@ namespace lockstep {
 
 namespace {
 
-using Pairs = std::vector<std::vector<std::int64_t>>;
+using PaddingAttr = std::vector<std::vector<std::int64_t>>;
 
 int spatial_rank(std::string_view op, const Array& x) {
   if (x.ndim() < 3) {
@@ -24,7 +24,7 @@ int spatial_rank(std::string_view op, const Array& x) {
   return x.ndim() - 2;
 }
 
-void check_count(std::string_view op, std::string_view what, std::size_t given, int expected) {
+void check_spatial_count(std::string_view op, std::string_view what, std::size_t given, int expected) {
   if (given != static_cast<std::size_t>(expected)) {
     throw ShapeError(fmt::format("{}: {} has {} entries, x has {} spatial dimensions", op, what, given, expected));
   }
@@ -32,21 +32,22 @@ void check_count(std::string_view op, std::string_view what, std::size_t given, 
 
 Axes per_dimension(std::string_view op, std::string_view what, const Axes& given, const Axes& neutral) {
   if (given.empty()) return neutral;
-  check_count(op, what, given.size(), static_cast<int>(neutral.size()));
+  check_spatial_count(op, what, given.size(), static_cast<int>(neutral.size()));
   return given;
 }
 
-Pairs padding_of(std::string_view op, const std::vector<std::pair<std::int64_t, std::int64_t>>& given, int spatial) {
-  if (given.empty()) return Pairs(static_cast<std::size_t>(spatial), {0, 0});
-  check_count(op, "padding", given.size(), spatial);
-  Pairs pairs;
+PaddingAttr padding_of(std::string_view op, const std::vector<std::pair<std::int64_t, std::int64_t>>& given,
+                       int spatial) {
+  if (given.empty()) return PaddingAttr(static_cast<std::size_t>(spatial), {0, 0});
+  check_spatial_count(op, "padding", given.size(), spatial);
+  PaddingAttr pairs;
   for (const auto& [low, high] : given) pairs.push_back({low, high});
   return pairs;
 }
 
 Attrs window_attrs(std::string_view op, const Array& x, const WindowOptions& options) {
   const int spatial = spatial_rank(op, x);
-  check_count(op, "window", options.window.size(), spatial);
+  check_spatial_count(op, "window", options.window.size(), spatial);
   return {{"window", options.window},
           {"strides", per_dimension(op, "strides", options.strides, options.window)},
           {"padding", padding_of(op, options.padding, spatial)}};
@@ -76,7 +77,7 @@ Array window_mean(const ArrayOperand& x, const WindowOptions& options) {
   const DType dtype = api::inexact(x.dtype());
   const Array value = convert(x, api::widened(dtype));
   const Array total = api::bind_one(ops::primitives::window_sum(), {value}, attrs);
-  const auto& padding = attrs.get<Pairs>("padding");
+  const auto& padding = attrs.get<PaddingAttr>("padding");
   const bool padded = std::any_of(padding.begin(), padding.end(), [](const auto& p) { return p[0] != 0 || p[1] != 0; });
   if (!padded) {
     double elements = 1;

@@ -17,12 +17,12 @@ namespace lockstep {
 
 namespace {
 
-using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
+using WindowPadding = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 /// Windows whose parameters are complete.
 struct Windows {
   Axes window, strides, dilation;
-  Pairs padding;
+  WindowPadding padding;
 
   Attrs attrs() const {
     std::vector<Axes> pairs;

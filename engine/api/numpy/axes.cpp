@@ -46,6 +46,8 @@ DType widened(DType dtype) {
   return is_narrow_float(real) ? DType::float32 : real;
 }
 
+Array as_widened(const Array& x) { return convert(x, widened(x.dtype())); }
+
 Array centered(const Array& x, const Axes& axes) {
   const auto count = static_cast<double>(count_along(x, axes));
   const double part = std::exp2(-std::ceil(std::log2(std::max(count, 1.0))));  // a power of two, which rounds nothing

@@ -3,24 +3,33 @@
 #include <cstdint>
 #include <string_view>
 
+#include <lockstep/export.h>
 #include <lockstep/ops.h>
 
+#include "engine/api/numpy/operands.h"
 #include "engine/ir/primitive.h"
 
 // What the reductions share.
 namespace lockstep::api {
 
 /// Sorted, non-negative, without repetition; all of them where none are named. Throws ShapeError naming `op`.
-Axes resolve_axes(const OptionalAxes& axes, int rank, std::string_view op);
+LOCKSTEP_API Axes resolve_axes(const OptionalAxes& axes, int rank, std::string_view op);
 /// A primitive with the attribute `axes`; with `keep`, these have extent 1.
 Array reduce(const ir::Primitive& primitive, const Array& x, const Axes& axes, bool keep);
 /// What sums and products are taken in: narrow integers and bool grow to 32 bits.
 DType accumulated(DType dtype);
 /// What means are taken in: at least float32.
-DType widened(DType dtype);
+LOCKSTEP_API DType widened(DType dtype);
+/// `x` in that dtype.
+LOCKSTEP_API Array as_widened(const Array& x);
+/// f(x) with x in that dtype, rounded once to x's own, to a float where that is none.
+template <class F>
+Array in_widened(const Array& x, F f) {
+  return convert(f(as_widened(x)), inexact(x.dtype()));
+}
 /// Elements less their mean, float32 or wider. No sum overflows where the mean does not, and what the mean has lost by
 /// rounding is taken off too: exactly 0 where all elements are equal.
-Array centered(const Array& x, const Axes& axes);
+LOCKSTEP_API Array centered(const Array& x, const Axes& axes);
 /// The root of a variance. Where that is 0 it has no derivative, which is taken as 0.
 Array deviation(const Array& variance);
 /// The largest power of two up to the largest of these magnitudes, float32 or float64; 1 where that is 0 or no number.

@@ -24,9 +24,9 @@ struct Term {
   std::string names;
 };
 
-class Equation {
+class EinsumEquation {
  public:
-  Equation(std::string_view text, std::span<const Array> operands) : text_(text) {
+  EinsumEquation(std::string_view text, std::span<const Array> operands) : text_(text) {
     std::string spaceless;
     for (const char c : text) {
       if (c != ' ') spaceless += c;
@@ -283,7 +283,7 @@ Array einsum(std::string_view equation, const ArrayOperands& operands) {
   // Products and sums of bool are those of integers, as in jax.numpy.
   std::vector<Array> converted;
   for (const Array& operand : operands) converted.push_back(convert(operand, dtype == bool_ ? int32 : dtype));
-  return convert(Equation(equation, converted).run(), dtype);
+  return convert(EinsumEquation(equation, converted).run(), dtype);
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 
 #include <lockstep/error.h>
 #include <lockstep/fft.h>
+#include <lockstep/manipulation.h>
 
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
@@ -32,7 +33,7 @@ struct Transform {
 };
 
 /// The operand in the dtype that the transform takes.
-Array taken(const Transform& transform, const Array& a) {
+Array transform_operand(const Transform& transform, const Array& a) {
   const DType dtype = api::inexact(a.dtype());
   if (is_narrow_float(dtype)) {
     throw DtypeError(fmt::format("{}: no transform of {}; convert(a, float32) first", transform.op, name(dtype)));
@@ -94,8 +95,8 @@ double scale(const Transform& transform, Norm norm, const Axes& lengths) {
   return transform.inverse() ? factor : 1 / factor;
 }
 
-Array run(const Transform& transform, const Array& a, const Axes& lengths, const Axes& axes, Norm norm) {
-  Array x = taken(transform, a);
+Array transformed_along(const Transform& transform, const Array& a, const Axes& lengths, const Axes& axes, Norm norm) {
+  Array x = transform_operand(transform, a);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (lengths[i] < 1) {
       throw ShapeError(fmt::format("{}: needs lengths of 1 or more, got {} for axis {} of {}", transform.op, lengths[i],
@@ -130,15 +131,15 @@ Array over(const Transform& transform, const Array& a, const Lengths& s, const O
     if (transform.from_reals() || transform.to_reals()) {
       throw ShapeError(fmt::format("{}: needs at least one axis to halve; name it in axes", transform.op));
     }
-    return taken(transform, a);
+    return transform_operand(transform, a);
   }
   Axes lengths;
   for (const std::int64_t axis : chosen) lengths.push_back(a.dim(static_cast<int>(axis)));
   if (transform.to_reals()) lengths.back() = 2 * (lengths.back() - 1);
-  return run(transform, a, s.value_or(lengths), chosen, norm);
+  return transformed_along(transform, a, s.value_or(lengths), chosen, norm);
 }
 
-Array along(const Transform& transform, const Array& a, Length n, std::int64_t axis, Norm norm) {
+Array along_one(const Transform& transform, const Array& a, Length n, std::int64_t axis, Norm norm) {
   return over(transform, a, n ? Lengths(Axes{*n}) : std::nullopt, Axes{axis}, norm);
 }
 
@@ -156,22 +157,14 @@ Norm exchanged(Norm norm) {
   return norm == Norm::backward ? Norm::forward : Norm::backward;
 }
 
-/// Element i moves to (i + shift) modulo the extent.
-Array rolled(const Array& x, std::int64_t axis, std::int64_t shift) {
-  const std::int64_t extent = x.dim(static_cast<int>(axis));
-  if (extent == 0 || shift % extent == 0) return x;
-  const std::int64_t cut = extent - shift % extent;
-  return concatenate({slice_in_dim(x, cut, extent, axis), slice_in_dim(x, 0, cut, axis)}, axis);
-}
-
-Array shifted(const char* op, const Array& x, const OptionalAxes& axes, bool back) {
+Array halves_exchanged(const char* op, const Array& x, const OptionalAxes& axes, bool back) {
   Axes chosen = repeated(x.ndim());
   std::iota(chosen.begin(), chosen.end(), std::int64_t{0});
   Array result = x;
   for (const std::int64_t named : axes.value_or(chosen)) {
     const std::int64_t axis = normalize_axis(named, x.ndim(), op);
     const std::int64_t extent = x.dim(static_cast<int>(axis));
-    result = rolled(result, axis, back ? extent - extent / 2 : extent / 2);
+    result = roll(result, back ? extent - extent / 2 : extent / 2, axis);
   }
   return result;
 }
@@ -188,23 +181,23 @@ Array frequencies(const char* op, std::int64_t n, double d, DType dtype, bool ha
 }  // namespace
 
 Array fft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
-  return along({"fft.fft", fft_kinds::direct}, a, n, axis, norm);
+  return along_one({"fft.fft", fft_kinds::direct}, a, n, axis, norm);
 }
 Array ifft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
-  return along({"fft.ifft", fft_kinds::inverse}, a, n, axis, norm);
+  return along_one({"fft.ifft", fft_kinds::inverse}, a, n, axis, norm);
 }
 Array rfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
-  return along({"fft.rfft", fft_kinds::from_reals}, a, n, axis, norm);
+  return along_one({"fft.rfft", fft_kinds::from_reals}, a, n, axis, norm);
 }
 Array irfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
-  return along({"fft.irfft", fft_kinds::to_reals}, a, n, axis, norm);
+  return along_one({"fft.irfft", fft_kinds::to_reals}, a, n, axis, norm);
 }
 
 Array hfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
-  const Array turned = along({"fft.hfft", fft_kinds::to_reals}, a, n, axis, exchanged(norm));
+  const Array turned = along_one({"fft.hfft", fft_kinds::to_reals}, a, n, axis, exchanged(norm));
   // The transform of the conjugates is the reverse of the transform, but for its first element.
   const std::int64_t dim = normalize_axis(axis, a.ndim(), "fft.hfft");
-  return rolled(reverse(turned, {dim}), dim, 1);
+  return roll(reverse(turned, {dim}), 1, dim);
 }
 
 Array ihfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
@@ -212,7 +205,7 @@ Array ihfft(const ArrayOperand& a, Length n, std::int64_t axis, Norm norm) {
   if (is_complex(a.dtype())) {
     throw DtypeError(fmt::format("fft.ihfft: needs real numbers, got {}; use ifft", to_string(a.type())));
   }
-  const Array whole = along(transform, a, n, axis, norm);
+  const Array whole = along_one(transform, a, n, axis, norm);
   const std::int64_t dim = normalize_axis(axis, a.ndim(), transform.op);
   return slice_in_dim(whole, 0, whole.dim(static_cast<int>(dim)) / 2 + 1, dim);
 }
@@ -245,7 +238,11 @@ Array irfft2(const ArrayOperand& a, const Lengths& s, const Axes& axes, Norm nor
 
 Array fftfreq(std::int64_t n, double d, DType dtype) { return frequencies("fft.fftfreq", n, d, dtype, false); }
 Array rfftfreq(std::int64_t n, double d, DType dtype) { return frequencies("fft.rfftfreq", n, d, dtype, true); }
-Array fftshift(const ArrayOperand& x, const OptionalAxes& axes) { return shifted("fft.fftshift", x, axes, false); }
-Array ifftshift(const ArrayOperand& x, const OptionalAxes& axes) { return shifted("fft.ifftshift", x, axes, true); }
+Array fftshift(const ArrayOperand& x, const OptionalAxes& axes) {
+  return halves_exchanged("fft.fftshift", x, axes, false);
+}
+Array ifftshift(const ArrayOperand& x, const OptionalAxes& axes) {
+  return halves_exchanged("fft.ifftshift", x, axes, true);
+}
 
 }  // namespace lockstep::fft

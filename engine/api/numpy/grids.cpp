@@ -24,7 +24,7 @@ Array brought_inside(const Array& indices, std::int64_t extent, IndexMode mode) 
 }
 
 /// Whether an integer dtype holds that number, which is not negative.
-bool holds(DType dtype, std::int64_t number) {
+bool can_hold(DType dtype, std::int64_t number) {
   const int bits = static_cast<int>(size_of(dtype)) * 8 - (is_signed_integer(dtype) ? 1 : 0);
   return bits >= 63 || number < (std::int64_t{1} << bits);
 }
@@ -33,7 +33,7 @@ bool holds(DType dtype, std::int64_t number) {
 DType held_by(DType dtype, const Shape& extents) {
   std::int64_t last = 0;
   for (const std::int64_t extent : extents) last = std::max(last, extent - 1);
-  return holds(dtype, last) ? dtype : holds(int32, last) ? int32 : int64;
+  return can_hold(dtype, last) ? dtype : can_hold(int32, last) ? int32 : int64;
 }
 
 /// Vectors, each along a dimension of its own.
@@ -61,13 +61,13 @@ struct Joined {
   std::int64_t depth;  ///< How many lists it was in.
 };
 
-Joined joined(const Blocks& blocks) {
+Joined joined_blocks(const Blocks& blocks) {
   if (!blocks.is_list()) return {blocks.array(), 0};
   if (blocks.blocks().empty()) throw ValueError("join_blocks: a list is empty; expected at least one array in each");
   Arrays arrays;
   std::int64_t depth = -1, rank = 0;
   for (const Blocks& item : blocks.blocks()) {
-    const Joined inner = joined(item);
+    const Joined inner = joined_blocks(item);
     if (depth >= 0 && inner.depth != depth) {
       throw ValueError(
           fmt::format("join_blocks: lists are nested {} and {} deep; expected one depth; write {{x}} for a list "
@@ -121,7 +121,7 @@ Arrays unravel_index(const ArrayOperand& flat, const Axes& extents) {
   api::expect_integers("unravel_index", flat, "indices");
   const Shape shape(extents);
   const std::int64_t size = shape.size();
-  const Array given = holds(int32, size)       ? api::in_at_least_32_bits(flat)
+  const Array given = can_hold(int32, size)    ? api::in_at_least_32_bits(flat)
                       : flat.dtype() == uint64 ? Array(flat)
                                                : convert(flat, int64);
   const Array inside = api::clip_integers(given, -size, size - 1);
@@ -147,11 +147,11 @@ Array ravel_multi_index(const ArrayOperands& multi, const Axes& extents, IndexMo
   const std::vector<std::int64_t> strides = row_major_strides(shape);
   for (const Array& indices : multi) api::expect_integers("ravel_multi_index", indices, "indices");
   const DType dtype = multi.empty() ? int32 : api::common_dtype(std::span<const Array>(multi));
-  if (!holds(dtype, std::max<std::int64_t>(shape.size() - 1, 0))) {
+  if (!can_hold(dtype, std::max<std::int64_t>(shape.size() - 1, 0))) {
     throw DtypeError(fmt::format(
         "ravel_multi_index: {} elements of {} have indices up to {}, which {} does not hold; convert the indices to {}",
         shape.size(), to_string(shape), shape.size() - 1, name(dtype),
-        name(holds(int32, shape.size() - 1) ? int32 : int64)));
+        name(can_hold(int32, shape.size() - 1) ? int32 : int64)));
   }
   Array flat = zeros({}, int64);
   for (std::size_t d = 0; d < multi.size(); ++d) {
@@ -192,7 +192,7 @@ Array fill_diagonal(const ArrayOperand& x, const Operand& values) {
   return where(held, broadcast_to(by_row, shape), x);
 }
 
-Array join_blocks(const Blocks& blocks) { return joined(blocks).array; }
+Array join_blocks(const Blocks& blocks) { return joined_blocks(blocks).array; }
 
 Array block_diag(const ArrayOperands& arrays) {
   if (arrays.empty()) return zeros({1, 0});

@@ -24,7 +24,7 @@ Axes all_axes(int rank) {
   return axes;
 }
 
-void expect_rank(std::string_view op, const Array& x, int rank) {
+void expect_least_rank(std::string_view op, const Array& x, int rank) {
   if (x.ndim() >= rank) return;
   throw ShapeError(fmt::format("{}: needs an array of rank {} or more, got {}", op, rank, to_string(x.shape())));
 }
@@ -159,12 +159,12 @@ Array flip(const ArrayOperand& x, const OptionalAxes& axes) {
 }
 
 Array fliplr(const ArrayOperand& x) {
-  expect_rank("fliplr", x, 2);
+  expect_least_rank("fliplr", x, 2);
   return reverse(x, {1});
 }
 
 Array flipud(const ArrayOperand& x) {
-  expect_rank("flipud", x, 1);
+  expect_least_rank("flipud", x, 1);
   return reverse(x, {0});
 }
 

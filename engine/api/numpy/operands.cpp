@@ -125,6 +125,8 @@ bool keeps_a_part(DType from, DType to) {
 
 DType inexact(DType dtype) { return is_inexact(dtype) ? dtype : promote(dtype, ScalarKind::real); }
 
+Array as_inexact(const Array& x) { return convert(x, inexact(x.dtype())); }
+
 Array constant(std::string_view op, const Operand& scalar, DType dtype, const Shape& shape) {
   return bind_one(ops::primitives::full(), {},
                   {{"dtype", dtype}, {"shape", shape.to_vector()}, {"value", scalar_value(op, scalar, dtype)}});
@@ -180,6 +182,11 @@ std::vector<Array> weakly_aligned(std::string_view op, std::initializer_list<con
     for (Array& array : arrays) array = weakened(array);
   }
   return arrays;
+}
+
+std::pair<Array, Array> inexact_pair(std::string_view op, const Operand& a, const Operand& b) {
+  std::vector<Array> arrays = aligned(op, {&a, &b}, inexact(common_dtype({&a, &b})));
+  return {std::move(arrays[0]), std::move(arrays[1])};
 }
 
 }  // namespace lockstep::api

@@ -2,14 +2,20 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <lockstep/array.h>
+#include <lockstep/export.h>
 
 namespace lockstep::api {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// The dtype that values have in common, one by one: arrays promote, scalars and weak arrays give way to them.
 class CommonDType {
@@ -27,11 +33,13 @@ class CommonDType {
 
 /// The common dtype of the operands: arrays promote first, C++ scalars and weak arrays give way to them; those alone are
 /// bool, int32 (int64 where a weak array is) or float32.
-DType common_dtype(std::initializer_list<const Operand*> operands);
-DType common_dtype(std::span<const Array> arrays);
-DType common_dtype(std::initializer_list<Array> arrays);
+LOCKSTEP_API DType common_dtype(std::initializer_list<const Operand*> operands);
+LOCKSTEP_API DType common_dtype(std::span<const Array> arrays);
+LOCKSTEP_API DType common_dtype(std::initializer_list<Array> arrays);
 /// `dtype`, or the float that integers and bool become.
-DType inexact(DType dtype);
+LOCKSTEP_API DType inexact(DType dtype);
+/// `x` in that dtype.
+Array as_inexact(const Array& x);
 /// `dtype`, or the float that bool becomes.
 DType numeric(DType dtype);
 
@@ -47,9 +55,12 @@ Array constant(std::string_view op, const Operand& scalar, DType dtype, const Sh
 /// not broadcast.
 Array at(std::string_view op, const Operand& operand, DType dtype, const Shape& shape, const AxisSet& varying = {});
 /// All operands at one dtype, broadcast to their common shape.
-std::vector<Array> aligned(std::string_view op, std::initializer_list<const Operand*> operands, DType dtype);
+LOCKSTEP_API std::vector<Array> aligned(std::string_view op, std::initializer_list<const Operand*> operands,
+                                        DType dtype);
 /// The same, weak where all of them are: what an op makes of them is then weak, too.
 std::vector<Array> weakly_aligned(std::string_view op, std::initializer_list<const Operand*> operands, DType dtype);
+/// Both operands at one float or complex dtype and one shape.
+std::pair<Array, Array> inexact_pair(std::string_view op, const Operand& a, const Operand& b);
 
 /// Every axis along which one of the arrays varies.
 AxisSet joined_varying(std::initializer_list<const Operand*> operands);

@@ -24,7 +24,7 @@ void expect_size(std::string_view function, std::int64_t size) {
 
 Array flat(const Array& x) { return reshape(x, {x.size()}); }
 
-Array truth(const Array& x) { return x.dtype() == DType::bool_ ? x : not_equal(x, zeros_like(x)); }
+Array nonzero_mask(const Array& x) { return x.dtype() == DType::bool_ ? x : not_equal(x, zeros_like(x)); }
 
 /// Weights added up by int32 index; those at an index outside [0, length) must be 0.
 Array add_up(const Array& indices, const Array& weights, std::int64_t length) {
@@ -112,7 +112,7 @@ std::pair<Array, Array> histogram(const ArrayOperand& x, std::int64_t bins,
 
 Array flatnonzero(const ArrayOperand& x, std::int64_t size, std::int64_t fill) {
   expect_size("flatnonzero", size);
-  return first_places(truth(flat(x)), size, fill);
+  return first_places(nonzero_mask(flat(x)), size, fill);
 }
 
 std::vector<Array> nonzero(const ArrayOperand& x, std::int64_t size, std::int64_t fill) {
@@ -120,7 +120,7 @@ std::vector<Array> nonzero(const ArrayOperand& x, std::int64_t size, std::int64_
   if (x.ndim() == 0) {
     throw ShapeError("nonzero: a scalar has no index; expected rank 1 or more; reshape it to [1]");
   }
-  const Array places = first_places(truth(flat(x)), size, -1);
+  const Array places = first_places(nonzero_mask(flat(x)), size, -1);
   std::vector<Array> indices;
   std::int64_t inner = x.size();
   for (const std::int64_t extent : x.shape()) {

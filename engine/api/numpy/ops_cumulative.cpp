@@ -22,7 +22,7 @@ Array accumulate(const ir::Primitive& primitive, const Array& x, std::int64_t ax
 Array counted(const Array& x) { return x.dtype() == DType::bool_ ? convert(x, int32) : x; }
 
 /// Elements [start, start + count) along the axis.
-Array part(const Array& x, std::int64_t axis, std::int64_t start, std::int64_t count) {
+Array elements_along(const Array& x, std::int64_t axis, std::int64_t start, std::int64_t count) {
   return slice_in_dim(x, start, start + count, axis);
 }
 
@@ -63,7 +63,7 @@ Array diff(const ArrayOperand& x, std::int64_t n, std::int64_t axis) {
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t extent = result.dim(static_cast<int>(dim));
     if (extent == 0) break;
-    const Array next = part(result, dim, 1, extent - 1), before = part(result, dim, 0, extent - 1);
+    const Array next = elements_along(result, dim, 1, extent - 1), before = elements_along(result, dim, 0, extent - 1);
     result = x.dtype() == DType::bool_ ? not_equal(next, before) : sub(next, before);
   }
   return result;
@@ -89,8 +89,10 @@ Array gradient(const ArrayOperand& x, std::int64_t axis, double spacing) {
   const DType dtype = api::inexact(x.dtype());
   const Array value = convert(x, api::widened(dtype));
   const Array steps = div(diff(value, 1, dim), spacing);
-  const Array inner = mul(add(part(steps, dim, 0, extent - 2), part(steps, dim, 1, extent - 2)), 0.5);
-  return convert(concatenate({part(steps, dim, 0, 1), inner, part(steps, dim, extent - 2, 1)}, dim), dtype);
+  const Array inner =
+      mul(add(elements_along(steps, dim, 0, extent - 2), elements_along(steps, dim, 1, extent - 2)), 0.5);
+  return convert(concatenate({elements_along(steps, dim, 0, 1), inner, elements_along(steps, dim, extent - 2, 1)}, dim),
+                 dtype);
 }
 
 }  // namespace lockstep

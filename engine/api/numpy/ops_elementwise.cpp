@@ -14,9 +14,6 @@ namespace lockstep {
 
 namespace {
 
-using api::common_dtype;
-using api::weakly_aligned;
-
 /// What becomes of integer operands.
 enum class Integers {
   kept,      ///< The op takes them.
@@ -37,9 +34,9 @@ Integers integers_of(const ir::Primitive& primitive, std::size_t operands) {
 }
 
 Array apply(const ir::Primitive& primitive, Integers integers, std::initializer_list<const Operand*> operands) {
-  DType dtype = common_dtype(operands);
+  DType dtype = api::common_dtype(operands);
   if (integers == Integers::floated) dtype = api::inexact(dtype);
-  const std::vector<Array> arrays = weakly_aligned(primitive.name, operands, dtype);
+  const std::vector<Array> arrays = api::weakly_aligned(primitive.name, operands, dtype);
   if (integers == Integers::identity && !is_inexact(dtype)) return arrays.front();
   const bool has_other = dtype == bool_ && primitive.of_truths != nullptr;
   return std::move(api::bind(has_other ? primitive.of_truths() : primitive, arrays).front());
@@ -78,19 +75,19 @@ namespace {
 using Named = Array (*)(const Operand&, const Operand&);
 
 /// C++ computes with numbers in double: so does a program that does not know them yet, and its results are numbers.
-Array of_numbers(const ir::Primitive& primitive, std::initializer_list<const Operand*> operands) {
-  const Array result = std::move(api::bind(primitive, weakly_aligned(primitive.name, operands, float64)).front());
+Array applied_to_numbers(const ir::Primitive& primitive, std::initializer_list<const Operand*> operands) {
+  const Array result = std::move(api::bind(primitive, api::weakly_aligned(primitive.name, operands, float64)).front());
   return result.dtype() == float64 ? api::visible(result, WeakType::number) : result;
 }
 
 Array operated(const ir::Primitive& primitive, Named named, const Operand& a, const Operand& b) {
-  return api::are_numbers({&a, &b}) ? of_numbers(primitive, {&a, &b}) : named(a, b);
+  return api::are_numbers({&a, &b}) ? applied_to_numbers(primitive, {&a, &b}) : named(a, b);
 }
 
 Array divided(const Operand& a, const Operand& b) {
-  const DType dtype = api::inexact(common_dtype({&a, &b}));
+  const DType dtype = api::inexact(api::common_dtype({&a, &b}));
   const ir::Primitive& primitive = ops::primitives::div();
-  return std::move(api::bind(primitive, weakly_aligned(primitive.name, {&a, &b}, dtype)).front());
+  return std::move(api::bind(primitive, api::weakly_aligned(primitive.name, {&a, &b}, dtype)).front());
 }
 
 }  // namespace
@@ -102,7 +99,7 @@ Array operator/(const Operand& a, const Operand& b) { return operated(ops::primi
 
 Array operator-(const Array& x) {
   const Operand operand = x;
-  return api::are_numbers({&operand}) ? of_numbers(ops::primitives::neg(), {&operand}) : neg(x);
+  return api::are_numbers({&operand}) ? applied_to_numbers(ops::primitives::neg(), {&operand}) : neg(x);
 }
 
 Array operator<(const Operand& a, const Operand& b) { return operated(ops::primitives::less(), less, a, b); }

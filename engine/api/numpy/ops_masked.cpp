@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -15,9 +14,6 @@
 namespace lockstep {
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 /// The mask at x's shape.
 Array held(std::string_view op, const Array& x, const Where& where) {
@@ -34,8 +30,6 @@ Array first_value(std::string_view op, const Array& x, const Operand& initial) {
                                to_string(initial.array().type())));
 }
 
-Array wide(const Array& x) { return convert(x, api::widened(x.dtype())); }
-
 /// How many elements are held, in x's dtype.
 Array held_count(const Array& x, const Array& mask, const OptionalAxes& axes, bool keep) {
   return sum(convert(mask, x.dtype()), axes, keep);
@@ -47,8 +41,8 @@ double overflow_of(DType dtype) { return dtype == DType::float64 ? 709 : 88; }
 Where numbers(const Array& x) { return Where(logical_not(isnan(x))); }
 
 /// Where no number is there, NaN.
-Array of_numbers(const Array& x, const Array& result, const OptionalAxes& axes, bool keep) {
-  return is_float(x.dtype()) ? where(all(isnan(x), axes, keep), nan, result) : result;
+Array unless_all_nan(const Array& x, const Array& result, const OptionalAxes& axes, bool keep) {
+  return is_float(x.dtype()) ? where(all(isnan(x), axes, keep), api::not_a_number, result) : result;
 }
 
 /// The first number that is as far out as any: where all others are NaN, the worst there is, too.
@@ -83,13 +77,13 @@ Array min(const ArrayOperand& x, const Where& where, const Operand& initial, con
 }
 
 Array mean(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {
-  const Array value = wide(x), mask = held("mean", x, where);
+  const Array value = api::as_widened(x), mask = held("mean", x, where);
   const Array total = sum(lockstep::where(mask, value, zeros_like(value)), axes, keep);
   return convert(div(total, held_count(value, mask, axes, keep)), api::inexact(x.dtype()));
 }
 
 Array var(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {
-  const Array value = wide(x), mask = held("var", x, where);
+  const Array value = api::as_widened(x), mask = held("var", x, where);
   const Array count = held_count(value, mask, axes, true);
   // As api::centered.
   const auto held_only = [&](const Array& v) { return lockstep::where(mask, v, zeros_like(v)); };
@@ -111,7 +105,7 @@ Array any(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, b
 
 Array logsumexp(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {
   const Array value = convert(x, api::inexact(x.dtype()));
-  return logsumexp(lockstep::where(held("logsumexp", x, where), value, -infinity), axes, keep);
+  return logsumexp(lockstep::where(held("logsumexp", x, where), value, -api::infinity), axes, keep);
 }
 
 Array logsumexp(const ArrayOperand& x, const ArrayOperand& weights, const OptionalAxes& axes, bool keep) {
@@ -122,13 +116,13 @@ Array logsumexp(const ArrayOperand& x, const ArrayOperand& weights, const Option
   const Axes dims = api::resolve_axes(axes, x.ndim(), "logsumexp");
   const DType dtype = api::inexact(x.dtype());
   const Array value = convert(x, api::widened(dtype));
-  const Array counted = lockstep::where(equal(weights, 0), -infinity, value);
+  const Array counted = lockstep::where(equal(weights, 0), -api::infinity, value);
   const Array top = stop_gradient(max(counted, dims, true));
   const Array shift = lockstep::where(is_finite(top), top, 0);
   // An element of weight 0 adds nothing, but to the derivative by its weight; unless its exponential is no number.
   const Array above = sub(value, shift);
   const Array dropped = logical_and(equal(weights, 0), logical_not(less(above, overflow_of(value.dtype()))));
-  const Array exponential = exp(lockstep::where(dropped, -infinity, above));
+  const Array exponential = exp(lockstep::where(dropped, -api::infinity, above));
   const Array total = log(sum(mul(exponential, convert(weights, promote(weights.dtype(), value.dtype()))), dims, true));
   const Array result = convert(add(total, shift), dtype);
   return keep ? result : squeeze(result, dims);
@@ -163,27 +157,27 @@ Array nanvar(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   return var(x, numbers(x), api::resolve_axes(axes, x.ndim(), __func__), keep);
 }
 Array nanstd(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  const Array deviation = api::deviation(nanvar(wide(x), api::resolve_axes(axes, x.ndim(), __func__), keep));
+  const Array deviation = api::deviation(nanvar(api::as_widened(x), api::resolve_axes(axes, x.ndim(), __func__), keep));
   return convert(deviation, ops::infer::part_of(api::inexact(x.dtype())));
 }
 
 Array nanmax(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), __func__);
   if (!is_float(x.dtype())) return max(x, dims, keep);
-  return of_numbers(x, max(where(isnan(x), -infinity, x), dims, keep), dims, keep);
+  return unless_all_nan(x, max(where(isnan(x), -api::infinity, x), dims, keep), dims, keep);
 }
 
 Array nanmin(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), __func__);
   if (!is_float(x.dtype())) return min(x, dims, keep);
-  return of_numbers(x, min(where(isnan(x), infinity, x), dims, keep), dims, keep);
+  return unless_all_nan(x, min(where(isnan(x), api::infinity, x), dims, keep), dims, keep);
 }
 
 Array nanargmax(const ArrayOperand& x, std::int64_t axis) {
-  return arg_of_numbers(x, normalize_axis(axis, x.ndim(), __func__), -infinity, argmax, max);
+  return arg_of_numbers(x, normalize_axis(axis, x.ndim(), __func__), -api::infinity, argmax, max);
 }
 Array nanargmin(const ArrayOperand& x, std::int64_t axis) {
-  return arg_of_numbers(x, normalize_axis(axis, x.ndim(), __func__), infinity, argmin, min);
+  return arg_of_numbers(x, normalize_axis(axis, x.ndim(), __func__), api::infinity, argmin, min);
 }
 
 }  // namespace lockstep

@@ -17,12 +17,6 @@ namespace lockstep {
 
 namespace {
 
-/// Both at one float or complex dtype and one shape.
-std::pair<Array, Array> inexact_pair(std::string_view op, const Operand& a, const Operand& b) {
-  std::vector<Array> arrays = api::aligned(op, {&a, &b}, api::inexact(api::common_dtype({&a, &b})));
-  return {std::move(arrays[0]), std::move(arrays[1])};
-}
-
 /// Both at one dtype and one shape.
 std::pair<Array, Array> common_pair(std::string_view op, const Operand& a, const Operand& b) {
   std::vector<Array> arrays = api::aligned(op, {&a, &b}, api::common_dtype({&a, &b}));
@@ -95,7 +89,7 @@ Array power(const Operand& x, const Operand& exponent) {
 Array reciprocal(const Operand& x) { return div(1.0, x); }
 
 Array hypot(const Operand& a, const Operand& b) {
-  const auto [left, right] = inexact_pair("hypot", a, b);
+  const auto [left, right] = api::inexact_pair("hypot", a, b);
   const bool of_complex = is_complex(left.dtype());
   const DType wide = api::widened(left.dtype());
   const Array x = of_complex ? abs(left) : convert(left, wide), y = of_complex ? abs(right) : convert(right, wide);
@@ -113,13 +107,13 @@ Array hypot(const Operand& a, const Operand& b) {
 Array log10(const Operand& x) { return div(log(x), std::numbers::ln10); }
 
 Array logaddexp(const Operand& a, const Operand& b) {
-  const auto [x, y] = inexact_pair("logaddexp", a, b);
+  const auto [x, y] = api::inexact_pair("logaddexp", a, b);
   const Ordered pair = ordered(x, y);
   return convert(add(pair.larger, log1p(exp(pair.gap))), x.dtype());
 }
 
 Array logaddexp2(const Operand& a, const Operand& b) {
-  const auto [x, y] = inexact_pair("logaddexp2", a, b);
+  const auto [x, y] = api::inexact_pair("logaddexp2", a, b);
   const Ordered pair = ordered(x, y);
   return convert(add(pair.larger, mul(log1p(exp2(pair.gap)), std::numbers::log2e)), x.dtype());
 }
@@ -188,7 +182,7 @@ Array deg2rad(const Operand& x) { return mul(x, std::numbers::pi / 180); }
 Array rad2deg(const Operand& x) { return mul(x, 180 / std::numbers::pi); }
 
 Array heaviside(const Operand& x, const Operand& at_zero) {
-  const auto [value, middle] = inexact_pair("heaviside", x, at_zero);
+  const auto [value, middle] = api::inexact_pair("heaviside", x, at_zero);
   const Array step = where(equal(value, 0), middle, where(less(value, 0), zeros_like(value), 1));
   return where(isnan(value), value, step);
 }

@@ -10,20 +10,18 @@ namespace lockstep {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 /// The operand as an array of its own dtype.
 Array array_of(std::string_view op, const Operand& x) {
   return x.is_scalar() ? api::constant(op, x, api::common_dtype({&x}), Shape{}) : x.array();
 }
 
-Array truth(std::string_view op, const Operand& x) {
+Array truth_of_operand(std::string_view op, const Operand& x) {
   const Array value = array_of(op, x);
   return value.dtype() == DType::bool_ ? value : not_equal(value, 0);
 }
 
 /// What has a sign.
-Array real_of(std::string_view op, const Operand& x) {
+Array real_operand(std::string_view op, const Operand& x) {
   const Array value = array_of(op, x);
   if (!is_complex(value.dtype())) return value;
   throw DtypeError(std::string(op) + " given " + to_string(value.type()) +
@@ -32,7 +30,7 @@ Array real_of(std::string_view op, const Operand& x) {
 
 Array none_of(const Array& x) { return full(x.shape(), false, DType::bool_); }
 
-double largest(DType dtype) {
+double largest_finite(DType dtype) {
   switch (dtype) {
     case DType::float16:
       return 65504;
@@ -59,7 +57,7 @@ DType bits_of(DType dtype) {
 }  // namespace
 
 Array signbit(const Operand& x) {
-  const Array value = real_of("signbit", x);
+  const Array value = real_operand("signbit", x);
   if (!is_float(value.dtype())) return is_signed_integer(value.dtype()) ? less(value, 0) : none_of(value);
   return less(bitcast_convert(value, bits_of(value.dtype())), 0);
 }
@@ -79,17 +77,17 @@ Array isnan(const Operand& x) {
 Array isinf(const Operand& x) {
   const Array value = array_of("isinf", x);
   if (is_complex(value.dtype())) return logical_or(isinf(real(value)), isinf(imag(value)));
-  return is_float(value.dtype()) ? equal(abs(value), infinity) : none_of(value);
+  return is_float(value.dtype()) ? equal(abs(value), api::infinity) : none_of(value);
 }
 
 Array isposinf(const Operand& x) {
-  const Array value = real_of("isposinf", x);
-  return is_float(value.dtype()) ? equal(value, infinity) : none_of(value);
+  const Array value = real_operand("isposinf", x);
+  return is_float(value.dtype()) ? equal(value, api::infinity) : none_of(value);
 }
 
 Array isneginf(const Operand& x) {
-  const Array value = real_of("isneginf", x);
-  return is_float(value.dtype()) ? equal(value, -infinity) : none_of(value);
+  const Array value = real_operand("isneginf", x);
+  return is_float(value.dtype()) ? equal(value, -api::infinity) : none_of(value);
 }
 
 Array nan_to_num(const ArrayOperand& x, double nan, std::optional<double> posinf, std::optional<double> neginf) {
@@ -98,8 +96,8 @@ Array nan_to_num(const ArrayOperand& x, double nan, std::optional<double> posinf
     return complex(nan_to_num(real(x), nan, posinf, neginf), nan_to_num(imag(x), nan, posinf, neginf));
   }
   const Array number = where(isnan(x), nan, x);
-  const Array below = where(isposinf(number), posinf.value_or(largest(x.dtype())), number);
-  return where(isneginf(below), neginf.value_or(-largest(x.dtype())), below);
+  const Array below = where(isposinf(number), posinf.value_or(largest_finite(x.dtype())), number);
+  return where(isneginf(below), neginf.value_or(-largest_finite(x.dtype())), below);
 }
 
 Array fmax(const Operand& a, const Operand& b) { return where(logical_or(greater(a, b), isnan(b)), a, b); }
@@ -115,15 +113,15 @@ Array clamp(const Operand& low, const ArrayOperand& x, const Operand& high) {
 }
 
 Array logical_and(const Operand& a, const Operand& b) {
-  return bitwise_and(truth("logical_and", a), truth("logical_and", b));
+  return bitwise_and(truth_of_operand("logical_and", a), truth_of_operand("logical_and", b));
 }
 Array logical_or(const Operand& a, const Operand& b) {
-  return bitwise_or(truth("logical_or", a), truth("logical_or", b));
+  return bitwise_or(truth_of_operand("logical_or", a), truth_of_operand("logical_or", b));
 }
 Array logical_xor(const Operand& a, const Operand& b) {
-  return bitwise_xor(truth("logical_xor", a), truth("logical_xor", b));
+  return bitwise_xor(truth_of_operand("logical_xor", a), truth_of_operand("logical_xor", b));
 }
-Array logical_not(const Operand& x) { return bitwise_not(truth("logical_not", x)); }
+Array logical_not(const Operand& x) { return bitwise_not(truth_of_operand("logical_not", x)); }
 
 Array isclose(const Operand& a, const Operand& b, double rtol, double atol, bool equal_nan) {
   const std::vector<Array> arrays = api::aligned("isclose", {&a, &b}, api::inexact(api::common_dtype({&a, &b})));

@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-Array truth(const Array& x) { return x.dtype() == DType::bool_ ? x : not_equal(x, 0); }
+Array as_truths(const Array& x) { return x.dtype() == DType::bool_ ? x : not_equal(x, 0); }
 
 Array argument_of(const ir::Primitive& primitive, const Array& x, std::int64_t axis, DType dtype) {
   const std::int64_t dim = normalize_axis(axis, x.ndim(), primitive.name);
@@ -55,11 +55,11 @@ Array var(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
 }
 
 Array all(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  return api::reduce(ops::primitives::reduce_min(), truth(x), api::resolve_axes(axes, x.ndim(), "all"), keep);
+  return api::reduce(ops::primitives::reduce_min(), as_truths(x), api::resolve_axes(axes, x.ndim(), "all"), keep);
 }
 
 Array any(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  return api::reduce(ops::primitives::reduce_max(), truth(x), api::resolve_axes(axes, x.ndim(), "any"), keep);
+  return api::reduce(ops::primitives::reduce_max(), as_truths(x), api::resolve_axes(axes, x.ndim(), "any"), keep);
 }
 
 Array logsumexp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {

@@ -28,7 +28,7 @@ Array permuted(const Array& x, Axes permutation) {
   return api::bind_one(ops::primitives::transpose(), {x}, {{"permutation", std::move(permutation)}});
 }
 
-void check_count(std::string_view op, std::string_view what, std::size_t count, const Array& x) {
+void check_one_per_dimension(std::string_view op, std::string_view what, std::size_t count, const Array& x) {
   if (count != static_cast<std::size_t>(x.ndim())) {
     throw ShapeError(fmt::format("{}: {} has {} entries for an array of shape {}; give one per dimension", op, what,
                                  count, to_string(x.shape())));
@@ -73,7 +73,7 @@ Array reshape(const ArrayOperand& x, const std::vector<std::int64_t>& shape) {
 }
 
 Array transpose(const ArrayOperand& x, const Axes& permutation) {
-  check_count(__func__, "permutation", permutation.size(), x);
+  check_one_per_dimension(__func__, "permutation", permutation.size(), x);
   Axes axes;
   for (const std::int64_t axis : permutation) axes.push_back(normalize_axis(axis, x.ndim(), __func__));
   Axes sorted = axes;
@@ -170,10 +170,10 @@ std::vector<Array> split(const ArrayOperand& x, std::int64_t parts, std::int64_t
 }
 
 Array slice(const ArrayOperand& x, const Axes& start, const Axes& limit, const Axes& strides) {
-  check_count(__func__, "start", start.size(), x);
-  check_count(__func__, "limit", limit.size(), x);
+  check_one_per_dimension(__func__, "start", start.size(), x);
+  check_one_per_dimension(__func__, "limit", limit.size(), x);
   const Axes steps = strides.empty() ? Axes(start.size(), 1) : strides;
-  check_count(__func__, "strides", steps.size(), x);
+  check_one_per_dimension(__func__, "strides", steps.size(), x);
   return api::bind_one(ops::primitives::slice(), {x}, {{"start", start}, {"limit", limit}, {"strides", steps}});
 }
 
@@ -187,16 +187,16 @@ Array slice_in_dim(const ArrayOperand& x, std::int64_t start, std::int64_t limit
 }
 
 Array dynamic_slice(const ArrayOperand& x, const ArrayOperands& start, const Axes& sizes) {
-  check_count(__func__, "start", start.size(), x);
-  check_count(__func__, "sizes", sizes.size(), x);
+  check_one_per_dimension(__func__, "start", start.size(), x);
+  check_one_per_dimension(__func__, "sizes", sizes.size(), x);
   std::vector<Array> operands = {x};
   std::ranges::copy(api::starts_of(x, start), std::back_inserter(operands));
   return std::move(api::bind(ops::primitives::dynamic_slice(), operands, {{"sizes", sizes}}).front());
 }
 
 Array pad(const ArrayOperand& x, const Operand& value, const Axes& low, const Axes& high) {
-  check_count(__func__, "low", low.size(), x);
-  check_count(__func__, "high", high.size(), x);
+  check_one_per_dimension(__func__, "low", low.size(), x);
+  check_one_per_dimension(__func__, "high", high.size(), x);
   return api::bind_one(ops::primitives::pad(), {x, api::at(__func__, value, x.dtype(), Shape{})},
                        {{"low", low}, {"high", high}, {"interior", Axes(low.size(), 0)}});
 }

@@ -23,15 +23,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-Array inexact_of(std::string_view op, const Operand& x) {
+Array inexact_operand(std::string_view op, const Operand& x) {
   return std::move(api::aligned(op, {&x}, api::inexact(api::common_dtype({&x}))).front());
-}
-
-std::pair<Array, Array> inexact_pair(std::string_view op, const Operand& a, const Operand& b) {
-  std::vector<Array> arrays = api::aligned(op, {&a, &b}, api::inexact(api::common_dtype({&a, &b})));
-  return {std::move(arrays[0]), std::move(arrays[1])};
 }
 
 /// Descending powers.
@@ -50,7 +43,7 @@ struct Rational {
   Array operator()(const Array& x) const { return div(polynomial(x, above), polynomial(x, below)); }
 };
 
-constexpr Rational middle{
+constexpr Rational around_middle{
     {2.5090809287301226727e+3, 3.3430575583588128105e+4, 6.7265770927008700853e+4, 4.5921953931549871457e+4,
      1.3731693765509461125e+4, 1.9715909503065514427e+3, 1.3314166789178437745e+2, 3.3871328727963666080e+0},
     {5.2264952788528545610e+3, 2.8729085735721942674e+4, 3.9307895800092710610e+4, 2.1213794301586595867e+4,
@@ -68,13 +61,9 @@ constexpr Rational far_tail{
 
 /// f of both in at least float32, rounded once.
 template <class F>
-Array in_wide(const std::pair<Array, Array>& operands, F f) {
+Array pair_in_widened(const std::pair<Array, Array>& operands, F f) {
   const DType dtype = operands.first.dtype(), wide = api::widened(dtype);
   return convert(f(convert(operands.first, wide), convert(operands.second, wide)), dtype);
-}
-template <class F>
-Array in_wide(const Array& x, F f) {
-  return convert(f(convert(x, api::widened(x.dtype()))), x.dtype());
 }
 
 /// The sum of c(k) x^k with c(0) = 1 and c(k) = c(k - 1) / divisor(k), up to k = last.
@@ -101,7 +90,7 @@ auto with_slope(F function, Slope slope) {
 Array normal_quantile(const Array& value) {
   const Array q = sub(value, 0.5);
   const Array central = less_equal(abs(q), 0.425);
-  const auto around = [](const Array& x) { return mul(x, middle(sub(0.180625, square(x)))); };
+  const auto around = [](const Array& x) { return mul(x, around_middle(sub(0.180625, square(x)))); };
   const auto slope = [](const Array&, const Array& y) {
     return mul(exp(mul(square(y), 0.5)), std::sqrt(2 * std::numbers::pi));
   };
@@ -114,7 +103,7 @@ Array normal_quantile(const Array& value) {
   const Array near = less_equal(root, 5);
   const Array outer = where(near, near_tail(sub(where(near, root, 5), 1.6)), far_tail(sub(where(near, 5, root), 5)));
   const Array result = where(central, inner, mul(sign(q), outer));
-  const Array ends = where(equal(value, 0), -infinity, where(equal(value, 1), infinity, result));
+  const Array ends = where(equal(value, 0), -api::infinity, where(equal(value, 1), api::infinity, result));
   const Array outside = logical_not(logical_and(greater_equal(value, 0), less_equal(value, 1)));
   return where(outside, std::numeric_limits<double>::quiet_NaN(), ends);
 }
@@ -151,7 +140,7 @@ Array bessel_series(const Array& quarter_square, int order) {
 /// Of `near` where |x| < 2, else of `far`.
 template <class Near, class Far>
 Array bessel(const Array& x, Near near, Far far) {
-  return in_wide(x, [&](const Array& value) {
+  return api::in_widened(x, [&](const Array& value) {
     const Array small = less(abs(value), 2);
     const Array inner = where(small, value, 0);
     return where(small, near(inner, mul(square(inner), 0.25)), far(where(small, 2, value)));
@@ -185,7 +174,7 @@ Array of_order(std::string_view op, const ir::Primitive& primitive, std::int64_t
   if (n < 0 || n > 1000000) {
     throw ValueError(fmt::format("{}: n is {}; expected an order of 0 to 1000000", op, n));
   }
-  return api::bind_one(primitive, {inexact_of(op, x)}, {{"n", n}});
+  return api::bind_one(primitive, {inexact_operand(op, x)}, {{"n", n}});
 }
 
 /// Weideman's expansion in powers of (l + i z) / (l - i z), highest first.
@@ -242,7 +231,7 @@ Array normalized_legendre(std::int64_t n, std::int64_t m, const Array& cosine, c
 
 Array zeta(double s, const Operand& q) {
   if (!(s > 1)) throw ValueError(fmt::format("zeta: s is {}; expected a number above 1, where the sum converges", s));
-  return api::bind_one(ops::primitives::zeta(), {inexact_of(__func__, q)}, {{"s", s}});
+  return api::bind_one(ops::primitives::zeta(), {inexact_operand(__func__, q)}, {{"s", s}});
 }
 
 Array polygamma(std::int64_t n, const Operand& x) {
@@ -253,7 +242,7 @@ Array polygamma(std::int64_t n, const Operand& x) {
 }
 
 Array gammasgn(const Operand& x) {
-  const Array value = inexact_of("gammasgn", x);
+  const Array value = inexact_operand("gammasgn", x);
   const Array below = floor(value);
   const Array even = equal(sub(below, mul(floor(mul(below, 0.5)), 2)), 0);
   const Array sign = where(logical_or(greater(value, 0), even), ones_like(value), -1);
@@ -263,7 +252,8 @@ Array gammasgn(const Operand& x) {
 }
 
 Array gamma(const Operand& x) {
-  return in_wide(inexact_of("gamma", x), [](const Array& value) { return mul(gammasgn(value), exp(lgamma(value))); });
+  return api::in_widened(inexact_operand("gamma", x),
+                         [](const Array& value) { return mul(gammasgn(value), exp(lgamma(value))); });
 }
 Array factorial(const Operand& n) { return where(less(n, 0), 0, gamma(add(n, 1.0))); }
 
@@ -278,7 +268,7 @@ Array multigammaln(const Operand& a, std::int64_t dimensions) {
 }
 
 Array betaln(const Operand& a, const Operand& b) {
-  const auto [given, other] = inexact_pair("betaln", a, b);
+  const auto [given, other] = api::inexact_pair("betaln", a, b);
   const DType dtype = given.dtype(), wide = api::widened(dtype);
   const Array x = convert(given, wide), y = convert(other, wide);
   // Equal ones are taken in one order, whose formula holds for both: ties of extrema would have no second derivative.
@@ -292,38 +282,39 @@ Array betaln(const Operand& a, const Operand& b) {
 }
 
 Array beta(const Operand& a, const Operand& b) {
-  return in_wide(inexact_pair("beta", a, b), [](const Array& x, const Array& y) {
+  return pair_in_widened(api::inexact_pair("beta", a, b), [](const Array& x, const Array& y) {
     return mul(mul(mul(gammasgn(x), gammasgn(y)), gammasgn(add(x, y))), exp(betaln(x, y)));
   });
 }
 
 Array random_gamma_grad(const Operand& a, const Operand& x) {
-  const auto [shape, sample] = inexact_pair(__func__, a, x);
+  const auto [shape, sample] = api::inexact_pair(__func__, a, x);
   const Array log_density = sub(sub(mul(sub(shape, 1), log(sample)), sample), lgamma(shape));
   return neg(mul(igamma_grad_a(shape, sample), exp(neg(log_density))));
 }
 
 Array i0(const Operand& x) {
   return bessel(
-      inexact_of("i0", x), [](const Array&, const Array& s) { return bessel_series(s, 0); },
+      inexact_operand("i0", x), [](const Array&, const Array& s) { return bessel_series(s, 0); },
       [](const Array& value) { return mul(exp(abs(value)), bessel_i0e(value)); });
 }
 
 Array i1(const Operand& x) {
   return bessel(
-      inexact_of("i1", x), [](const Array& value, const Array& s) { return mul(mul(value, 0.5), bessel_series(s, 1)); },
+      inexact_operand("i1", x),
+      [](const Array& value, const Array& s) { return mul(mul(value, 0.5), bessel_series(s, 1)); },
       [](const Array& value) { return mul(exp(abs(value)), bessel_i1e(value)); });
 }
 
 Array xlogy(const Operand& x, const Operand& y) {
-  return in_wide(inexact_pair("xlogy", x, y), [](const Array& factor, const Array& argument) {
+  return pair_in_widened(api::inexact_pair("xlogy", x, y), [](const Array& factor, const Array& argument) {
     const Array none = logical_and(equal(factor, 0), logical_or(less_equal(argument, 0), isinf(argument)));
     return where(none, zeros_like(factor), mul(factor, log(where(none, 1, argument))));
   });
 }
 
 Array xlog1py(const Operand& x, const Operand& y) {
-  return in_wide(inexact_pair("xlog1py", x, y), [](const Array& factor, const Array& argument) {
+  return pair_in_widened(api::inexact_pair("xlog1py", x, y), [](const Array& factor, const Array& argument) {
     const Array none = logical_and(equal(factor, 0), logical_or(less_equal(argument, -1), isinf(argument)));
     return where(none, zeros_like(factor), mul(factor, log1p(where(none, 0, argument))));
   });
@@ -333,15 +324,15 @@ Array entr(const Operand& x) {
   // As a product with the logarithm its slope would hold x / x, which is no number where 1 / x or x is infinite.
   const auto inside = with_slope([](const Array& value) { return neg(mul(value, log(value))); },
                                  [](const Array& value, const Array&) { return neg(add(log(value), 1)); });
-  return in_wide(inexact_of("entr", x), [&](const Array& value) {
+  return api::in_widened(inexact_operand("entr", x), [&](const Array& value) {
     const Array outside = less(value, 0), zero = equal(value, 0);
     const Array inner = inside(where(less_equal(value, 0), 1, value));
-    return where(outside, -infinity, where(zero, 0, inner));
+    return where(outside, -api::infinity, where(zero, 0, inner));
   });
 }
 
 Array rel_entr(const Operand& x, const Operand& y) {
-  return in_wide(inexact_pair("rel_entr", x, y), [](const Array& p, const Array& q) {
+  return pair_in_widened(api::inexact_pair("rel_entr", x, y), [](const Array& p, const Array& q) {
     const Array inside = logical_and(greater(p, 0), greater(q, 0));
     const Array zero = logical_and(equal(p, 0), greater_equal(q, 0));
     const Array above = where(inside, p, 1), below = where(inside, q, 1);
@@ -349,28 +340,28 @@ Array rel_entr(const Operand& x, const Operand& y) {
     const Array usual = logical_and(greater(quotient, 0), is_finite(quotient));
     const Array logarithm =
         where(usual, log_quotient(where(usual, above, 1), where(usual, below, 1)), sub(log(above), log(below)));
-    const Array value = where(inside, mul(above, logarithm), where(zero, zeros_like(p), infinity));
+    const Array value = where(inside, mul(above, logarithm), where(zero, zeros_like(p), api::infinity));
     return where(logical_or(isnan(p), isnan(q)), add(p, q), value);
   });
 }
 
 Array kl_div(const Operand& x, const Operand& y) {
-  return in_wide(inexact_pair("kl_div", x, y),
-                 [](const Array& p, const Array& q) { return add(sub(rel_entr(p, q), p), q); });
+  return pair_in_widened(api::inexact_pair("kl_div", x, y),
+                         [](const Array& p, const Array& q) { return add(sub(rel_entr(p, q), p), q); });
 }
 
 Array logit(const Operand& p) {
-  return in_wide(inexact_of("logit", p), [](const Array& x) {
+  return api::in_widened(inexact_operand("logit", p), [](const Array& x) {
     // Near 1/2 the difference of logarithms would lose its digits.
-    const Array middle = less(abs(sub(x, 0.5)), 0.25);
-    const Array inner = atanh(sub(mul(where(middle, x, 0.5), 2), 1));
-    const Array outer = where(middle, 0.75, x);
-    return where(middle, mul(inner, 2), sub(log(outer), log1p(neg(outer))));
+    const Array near_middle = less(abs(sub(x, 0.5)), 0.25);
+    const Array inner = atanh(sub(mul(where(near_middle, x, 0.5), 2), 1));
+    const Array outer = where(near_middle, 0.75, x);
+    return where(near_middle, mul(inner, 2), sub(log(outer), log1p(neg(outer))));
   });
 }
 
 Array ndtr(const Operand& x) {
-  return in_wide(inexact_of("ndtr", x), [](const Array& value) {
+  return api::in_widened(inexact_operand("ndtr", x), [](const Array& value) {
     // erfc's tail moves by 2 t^2 units where its argument t moves by one, so what rounding t loses counts.
     const api::Product t = api::exact_product(neg(value), std::numbers::sqrt2_v<long double> / 2);
     const Array near = where(greater(abs(t.high), 28), 28, t.high);
@@ -380,7 +371,7 @@ Array ndtr(const Operand& x) {
 }
 
 Array log_ndtr(const Operand& x) {
-  return in_wide(inexact_of("log_ndtr", x), [](const Array& value) {
+  return api::in_widened(inexact_operand("log_ndtr", x), [](const Array& value) {
     const double lower = value.dtype() == DType::float64 ? -10 : -7;
     const Array high = greater(value, 0), low = less(value, lower);
     const Array above = log1p(neg(ndtr(neg(where(high, value, 0)))));
@@ -389,16 +380,17 @@ Array log_ndtr(const Operand& x) {
   });
 }
 
-Array ndtri(const Operand& p) { return in_wide(inexact_of("ndtri", p), normal_quantile); }
+Array ndtri(const Operand& p) { return api::in_widened(inexact_operand("ndtri", p), normal_quantile); }
 
 Array boxcox(const Operand& x, const Operand& lambda) {
-  return in_wide(inexact_pair("boxcox", x, lambda),
-                 [](const Array& value, const Array& power) { return power_of_logarithm(log(value), power); });
+  return pair_in_widened(api::inexact_pair("boxcox", x, lambda),
+                         [](const Array& value, const Array& power) { return power_of_logarithm(log(value), power); });
 }
 
 Array boxcox1p(const Operand& x, const Operand& lambda) {
-  return in_wide(inexact_pair("boxcox1p", x, lambda),
-                 [](const Array& value, const Array& power) { return power_of_logarithm(log1p(value), power); });
+  return pair_in_widened(api::inexact_pair("boxcox1p", x, lambda), [](const Array& value, const Array& power) {
+    return power_of_logarithm(log1p(value), power);
+  });
 }
 
 Array hyp2f1(const Operand& a, const Operand& b, const Operand& c, const Operand& x) {
@@ -412,17 +404,17 @@ Array bessel_jn(std::int64_t n, const Operand& x) { return of_order(__func__, op
 Array expn(std::int64_t n, const Operand& x) { return of_order(__func__, ops::primitives::expn(), n, x); }
 
 std::pair<Array, Array> sici(const Operand& x) {
-  const Array value = inexact_of(__func__, x);
+  const Array value = inexact_operand(__func__, x);
   return {sin_integral(value), cos_integral(abs(value))};
 }
 
 std::pair<Array, Array> fresnel(const Operand& x) {
-  const Array value = inexact_of(__func__, x);
+  const Array value = inexact_operand(__func__, x);
   return {fresnel_s(value), fresnel_c(value)};
 }
 
 Array wofz(const Operand& z) {
-  Array value = inexact_of(__func__, z);
+  Array value = inexact_operand(__func__, z);
   if (!is_complex(value.dtype())) value = complex(value, zeros_like(value));
   const Array is_lower = less(imag(value), 0);
   const Array folded = where(is_lower, neg(value), value), none = zeros_like(value);

@@ -1,4 +1,3 @@
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -18,7 +17,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 using MaybeAxis = std::optional<std::int64_t>;
 
 /// The axis in front; without one, all elements along one dimension.
@@ -99,14 +97,14 @@ Array quantile_of(std::string_view op, const Array& x, const Operand& q, double 
   const auto at_parts = [&](const Array& parts) {
     if (of_numbers) return between_numbers(sort(rows, 0), parts, method);
     const Array places = mul(parts, static_cast<double>(rows.dim(0) - 1));
-    return where(any(isnan(rows), Axes{0}), nan, between_rows(sort(rows, 0), places, method));
+    return where(any(isnan(rows), Axes{0}), api::not_a_number, between_rows(sort(rows, 0), places, method));
   };
   if (q.is_scalar()) return at_parts(part);
   const Array inside = logical_and(greater_equal(part, 0), less_equal(part, 1));
   const Array result = at_parts(where(inside, part, 0));
   std::vector<std::int64_t> beside = inside.shape().to_vector();
   beside.resize(static_cast<std::size_t>(result.ndim()), 1);
-  return where(reshape(inside, beside), result, nan);
+  return where(reshape(inside, beside), result, api::not_a_number);
 }
 
 }  // namespace
@@ -116,7 +114,8 @@ Array variance(const ArrayOperand& x, const OptionalAxes& axes, double ddof, boo
   const double n = static_cast<double>(api::count_along(x, dims));
   if (ddof == 0) return var(x, dims, keep);
   const Array biased = var(convert(x, api::widened(x.dtype())), dims, keep);
-  return convert(mul(biased, n > ddof ? n / (n - ddof) : nan), ops::infer::part_of(api::inexact(x.dtype())));
+  return convert(mul(biased, n > ddof ? n / (n - ddof) : api::not_a_number),
+                 ops::infer::part_of(api::inexact(x.dtype())));
 }
 
 Array stddev(const ArrayOperand& x, const OptionalAxes& axes, double ddof, bool keep) {

@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 /// Of what lies cut each process has other values: how it lies is compared.
-std::uint64_t hash_of(const Array& leaf) {
+std::uint64_t hash_of_leaf(const Array& leaf) {
   if (is_cut(leaf)) {
     StableHash hash;
     hash.add(std::string_view(to_string(leaf)));
@@ -37,7 +37,7 @@ void check_replicas(std::string_view what, const Tree& tree) {
   std::vector<std::uint64_t> hashes;
   StableHash all;
   for (const Array& leaf : leaves) {
-    hashes.push_back(hash_of(leaf));
+    hashes.push_back(hash_of_leaf(leaf));
     all.add(std::string_view(kind_of(leaf)));
     all.add(hashes.back());
   }

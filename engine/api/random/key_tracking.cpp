@@ -40,17 +40,17 @@ bool random::key_reuse_checks() { return checks(); }
 
 namespace api {
 
-void check_keys(const ir::Function& function) { trace::check_key_reuse(function); }
+void check_keys(const ir::Function& function) { tracing::check_key_reuse(function); }
 
 TrackedCall::TrackedCall(const ir::Function& function, std::span<const Array> arguments) {
   const std::lock_guard lock(marks());
-  std::vector<trace::KeyElements> inputs;
+  std::vector<tracing::KeyElements> inputs;
   for (const Array& argument : arguments) {
-    trace::KeyElements& keys = argument.state()->keys;
+    tracing::KeyElements& keys = argument.state()->keys;
     if (keys.empty()) keys = ir::new_keys(argument.type());
     inputs.push_back(keys);
   }
-  outputs_ = trace::follow_keys(function, inputs);
+  outputs_ = tracing::follow_keys(function, inputs);
 }
 
 void TrackedCall::mark(std::span<const Array> results) const {

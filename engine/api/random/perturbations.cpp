@@ -30,7 +30,7 @@ void check_floats(const Tree& tree, const std::string& whole, const std::string&
   }
 }
 
-void check(const Tree& x, const PerturbedOptions& options) {
+void check_perturbed_arguments(const Tree& x, const PerturbedOptions& options) {
   if (options.samples < 1 || !(options.sigma > 0) || !std::isfinite(options.sigma)) {
     throw ValueError(fmt::format("perturbed: samples is {}, sigma {}; give at least one sample, and a sigma above 0",
                                  options.samples, options.sigma));
@@ -38,18 +38,18 @@ void check(const Tree& x, const PerturbedOptions& options) {
   check_floats(x, "the argument", "noise is added to real floats");
 }
 
-DType wide(DType dtype) { return promote(dtype, float32); }
+DType noise_dtype(DType dtype) { return promote(dtype, float32); }
 
 /// In float32 at least: of 7 bits of a bfloat16 the smallest would come far too often.
-Array drawn(const Array& key, const Array& like, Noise noise, const random::Placement& placement) {
-  return noise == Noise::gumbel ? random::gumbel(key, like.shape(), wide(like.dtype()), placement)
-                                : random::normal(key, like.shape(), wide(like.dtype()), placement);
+Array drawn_noise(const Array& key, const Array& like, Noise noise, const random::Placement& placement) {
+  return noise == Noise::gumbel ? random::gumbel(key, like.shape(), noise_dtype(like.dtype()), placement)
+                                : random::normal(key, like.shape(), noise_dtype(like.dtype()), placement);
 }
 
 /// The placement of a leaf's draws: cut along those axes alone along which the leaf is.
 random::Placement placed(const Array& leaf, random::Placement placement) {
   if (!placement.cut || placement.same_on_all) return placement;
-  const AxisSet of_whole = placement.cut->axes.without(trace::type_in_trace(leaf).varying);
+  const AxisSet of_whole = placement.cut->axes.without(tracing::type_in_trace(leaf).varying);
   const AxisSet axes = placement.cut->axes.without(of_whole);
   if (axes.empty()) return random::same_on_all;
   placement.cut->axes = axes;
@@ -65,7 +65,7 @@ Array one_with_derivative_of(const Array& x) { return exp(x - stop_gradient(x));
 }  // namespace
 
 Tree perturbed(const TreeFunction& function, const Array& key, const Tree& x, const PerturbedOptions& options) {
-  check(x, options);
+  check_perturbed_arguments(x, options);
   const std::vector<Array> leaves = x.leaves();
   std::vector<random::Placement> placements;
   for (const Array& leaf : leaves) placements.push_back(placed(leaf, options.placement));
@@ -77,7 +77,7 @@ Tree perturbed(const TreeFunction& function, const Array& key, const Tree& x, co
     Array density = zeros({});
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       const Array& leaf = leaves[i];
-      const Array z = drawn(keys[static_cast<std::int64_t>(i)], leaf, options.noise, placements[i]);
+      const Array z = drawn_noise(keys[static_cast<std::int64_t>(i)], leaf, options.noise, placements[i]);
       const Array x_wide = convert(leaf, z.dtype());
       places.push_back(stop_gradient(convert(x_wide + options.sigma * z, leaf.dtype())));
       const Array own = log_density((convert(places.back(), z.dtype()) - x_wide) / options.sigma, options.noise);

@@ -22,10 +22,10 @@ void check_placement(std::string_view op, const Array& key, const Placement& pla
     throw MeshError(fmt::format("random::{}: a draw is either cut or the same on all replicas, not both", op));
   }
   if (placement.cut) {
-    for (const std::string& axis : placement.cut->axes) trace::bound_axes().size(axis, fmt::format("random::{}", op));
+    for (const std::string& axis : placement.cut->axes) tracing::bound_axes().size(axis, fmt::format("random::{}", op));
     return;
   }
-  if (placement.same_on_all || bound_axes().empty() || !trace::type_in_trace(key).varying.empty()) return;
+  if (placement.same_on_all || bound_axes().empty() || !tracing::type_in_trace(key).varying.empty()) return;
   throw MeshError(fmt::format(
       "random::{}: a draw inside a map over {} must say how replicas differ. Write Placement{{.cut = Cut{{dim, "
       "axes}}}} for "

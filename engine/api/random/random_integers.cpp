@@ -19,14 +19,14 @@ namespace lockstep::random {
 
 namespace {
 
-std::int64_t lowest(DType dtype) {
+std::int64_t lowest_integer(DType dtype) {
   if (!is_signed_integer(dtype)) return 0;
   return size_of(dtype) == 8 ? std::numeric_limits<std::int64_t>::min()
                              : -(std::int64_t{1} << (8 * size_of(dtype) - 1));
 }
 
 /// uint64's is not representable; what lies above it is clamped to it.
-std::int64_t largest(DType dtype) {
+std::int64_t largest_integer(DType dtype) {
   if (size_of(dtype) == 8) return std::numeric_limits<std::int64_t>::max();
   return (std::int64_t{1} << (8 * size_of(dtype) - (is_signed_integer(dtype) ? 1 : 0))) - 1;
 }
@@ -47,18 +47,19 @@ std::int64_t in_int64(const Operand& bound) {
 Array clamped(const Operand& bound, std::int64_t low, std::int64_t high, DType dtype, const Shape& shape) {
   if (bound.is_scalar()) return full({}, std::clamp(in_int64(bound), low, high), dtype);
   Array x = bound.array();
-  if (lowest(x.dtype()) < low || x.dtype() == int64) x = maximum(x, low);
-  if (largest(x.dtype()) > high || x.dtype() == uint64) x = minimum(x, high);
+  if (lowest_integer(x.dtype()) < low || x.dtype() == int64) x = maximum(x, low);
+  if (largest_integer(x.dtype()) > high || x.dtype() == uint64) x = minimum(x, high);
   return api::broadcast("random::randint", convert(x, dtype), shape);
 }
 
 /// Whether `high` lies above the largest value of the dtype.
 Array beyond(const Operand& high, DType dtype, const Shape& shape) {
-  if (high.is_scalar()) return full({}, size_of(dtype) < 8 && in_int64(high) > largest(dtype), bool_);
+  if (high.is_scalar()) return full({}, size_of(dtype) < 8 && in_int64(high) > largest_integer(dtype), bool_);
   const DType given = high.array().dtype();
-  const bool possible = dtype != uint64 && (largest(given) > largest(dtype) || (given == uint64 && dtype == int64));
+  const bool possible =
+      dtype != uint64 && (largest_integer(given) > largest_integer(dtype) || (given == uint64 && dtype == int64));
   if (!possible) return full({}, false, bool_);
-  return api::broadcast("random::randint", greater(high.array(), largest(dtype)), shape);
+  return api::broadcast("random::randint", greater(high.array(), largest_integer(dtype)), shape);
 }
 
 /// Integers below 2^(2 width) modulo `span`, from two words of `width` bits; a span of 0 stands for 2^width.
@@ -169,8 +170,8 @@ Array randint(const ArrayOperand& key, const Shape& shape, const Operand& low, c
   const bool narrow = size_of(dtype) < 4;  // drawn in 32 bits, where `high` fits
   const DType drawn = narrow ? int32 : dtype;
   const DType word = size_of(drawn) == 8 ? uint64 : uint32;
-  const Array first = clamped(low, lowest(dtype), largest(dtype), drawn, shape);
-  const Array last = clamped(high, lowest(dtype), largest(dtype) + (narrow ? 1 : 0), drawn, shape);
+  const Array first = clamped(low, lowest_integer(dtype), largest_integer(dtype), drawn, shape);
+  const Array last = clamped(high, lowest_integer(dtype), largest_integer(dtype) + (narrow ? 1 : 0), drawn, shape);
   const std::vector<Array> keys = subkeys(key, 2);
   const int width = 8 * static_cast<int>(size_of(word));
   const Array high_words = draw_bits("randint", keys[0], shape, width, placement);
@@ -259,9 +260,9 @@ Array geometric(const ArrayOperand& key, const Operand& p, const Shape& shape, D
   const Array chance = parameter("geometric", p, drawn, shape);
   const Array trials = add(floor(div(log(positive), log1p(neg(chance)))), 1);
   // What the integers cannot hold would be converted to anything.
-  const Array fits = less(trials, static_cast<double>(largest(dtype)));
+  const Array fits = less(trials, static_cast<double>(largest_integer(dtype)));
   const Array possible = bitwise_and(greater(chance, 0), less_equal(chance, 1));
-  const Array counted = where(fits, convert(where(fits, trials, 1), dtype), full({}, largest(dtype), dtype));
+  const Array counted = where(fits, convert(where(fits, trials, 1), dtype), full({}, largest_integer(dtype), dtype));
   return where(possible, counted, zeros({}, dtype));
 }
 

@@ -1,5 +1,4 @@
 #include <cstdint>
-#include <limits>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -8,13 +7,12 @@
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 
+#include "engine/api/numpy/operands.h"
 #include "engine/api/random/random_draws.h"
 
 namespace lockstep::random {
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Bounds from here on, on either side, are a tail: erf has few numbers left between its value there and 1.
 constexpr double tail_start = 2;
@@ -37,7 +35,7 @@ Array log_survival(const Array& low, const Array& distance) {
 /// logarithm of the survival function, which is almost a parabola.
 Array tail_at(const Array& quantile, const Array& low, const Array& high) {
   const Array width = sub(high, low);
-  const Array bounded = less(width, infinity);
+  const Array bounded = less(width, api::infinity);
   const Array mass = where(bounded, neg(expm1(log_survival(low, where(bounded, width, 1)))), 1);
   const Array target = log1p(neg(mul(quantile, mass)));
   Array distance = div(mul(target, -2), add(low, sqrt(sub(square(low), mul(target, 2)))));
@@ -92,7 +90,7 @@ Array truncated_normal(const ArrayOperand& key, const Operand& low, const Operan
     const Array of_tail = by_tail(unit, lower, upper, is_upper);
     x = tails == Tails::all ? of_tail : where(bitwise_or(is_upper, less_equal(upper, -tail_start)), of_tail, x);
   }
-  return clip(x, nextafter(stop_gradient(lower), infinity), nextafter(stop_gradient(upper), -infinity));
+  return clip(x, nextafter(stop_gradient(lower), api::infinity), nextafter(stop_gradient(upper), -api::infinity));
 }
 
 }  // namespace lockstep::random

@@ -24,7 +24,7 @@ namespace lockstep::api {
 
 namespace {
 
-std::uint64_t hash_of(const ir::Primitive& primitive, std::span<const Array> operands, const Attrs& attrs) {
+std::uint64_t hash_of_equation(const ir::Primitive& primitive, std::span<const Array> operands, const Attrs& attrs) {
   StableHash hash;
   hash.add(reinterpret_cast<std::uintptr_t>(&primitive));
   hash.add(attrs.hash());
@@ -88,14 +88,14 @@ ir::FunctionPtr single_equation(const ir::Primitive& primitive, std::span<const 
 }
 
 std::vector<Array> applied(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
-  if (trace::is_open()) return trace::bind(primitive, operands, std::move(attrs));
+  if (tracing::is_open()) return tracing::bind(primitive, operands, std::move(attrs));
   for (std::size_t i = 0; i < operands.size(); ++i) {
     check_concrete(operands[i], [&] { return fmt::format("{}: operand {}", primitive.name, i); });
   }
   if (std::ranges::any_of(operands, [](const Array& operand) { return operand.state()->cut != nullptr; })) {
     return call(single_equation(primitive, operands, attrs), {operands.begin(), operands.end()});
   }
-  const std::uint64_t hash = hash_of(primitive, operands, attrs);
+  const std::uint64_t hash = hash_of_equation(primitive, operands, attrs);
   auto executable = eager_cache().find(hash, primitive, operands, attrs);
   if (executable == nullptr) {
     executable = compiled(single_equation(primitive, operands, attrs));

@@ -19,14 +19,14 @@ namespace lockstep {
 
 namespace {
 
-Array reduce(const ir::Primitive& primitive, const Array& x, const AxisSet& axes) {
+Array reduced_over(const ir::Primitive& primitive, const Array& x, const AxisSet& axes) {
   return axes.empty() ? x : api::bind_one(primitive, {x}, {{"axes", axes.names()}});
 }
 
 /// What an op made of another one must say itself: that axes are bound and x varies along them.
 void expect_varying(std::string_view op, const Array& x, const AxisSet& axes, std::string_view instead) {
-  trace::bound_axes().size(axes, op);
-  const ArrayType type = trace::type_in_trace(x);
+  tracing::bound_axes().size(axes, op);
+  const ArrayType type = tracing::type_in_trace(x);
   const AxisSet missing = axes.without(type.varying);
   if (missing.empty()) return;
   throw MeshError(
@@ -36,8 +36,8 @@ void expect_varying(std::string_view op, const Array& x, const AxisSet& axes, st
                   op, to_string(type), to_string(axes), to_string(missing), instead));
 }
 
-Array along(const ir::Primitive& primitive, const Array& x, const std::string& axis, std::int64_t dim) {
-  trace::bound_axes().size(axis, primitive.name);
+Array collective_along(const ir::Primitive& primitive, const Array& x, const std::string& axis, std::int64_t dim) {
+  tracing::bound_axes().size(axis, primitive.name);
   const std::int64_t resolved = normalize_axis(dim, x.ndim(), primitive.name);
   return api::bind_one(primitive, {x}, {{"axis", axis}, {"dim", resolved}});
 }
@@ -45,7 +45,7 @@ Array along(const ir::Primitive& primitive, const Array& x, const std::string& a
 }  // namespace
 
 Array psum(const Array& x, const AxisSet& axes, const detail::CallSite& /*at*/) {
-  return reduce(ops::primitives::psum(), x.dtype() == bool_ ? convert(x, int32) : x, axes);
+  return reduced_over(ops::primitives::psum(), x.dtype() == bool_ ? convert(x, int32) : x, axes);
 }
 
 Tree psum(const Tree& tree, const AxisSet& axes) {
@@ -62,30 +62,30 @@ Array pmean(const ArrayOperand& x, const AxisSet& axes) {
   expect_varying("pmean", x, axes, "use x as it is: it is its own mean");
   // The sum of what is averaged may be beyond a narrow dtype.
   const Array total = psum(convert(x, promote(dtype, float32)), axes);
-  return convert(div(total, static_cast<double>(trace::bound_axes().size(axes, "pmean"))), dtype);
+  return convert(div(total, static_cast<double>(tracing::bound_axes().size(axes, "pmean"))), dtype);
 }
 
-Array pmax(const ArrayOperand& x, const AxisSet& axes) { return reduce(ops::primitives::pmax(), x, axes); }
-Array pmin(const ArrayOperand& x, const AxisSet& axes) { return reduce(ops::primitives::pmin(), x, axes); }
+Array pmax(const ArrayOperand& x, const AxisSet& axes) { return reduced_over(ops::primitives::pmax(), x, axes); }
+Array pmin(const ArrayOperand& x, const AxisSet& axes) { return reduced_over(ops::primitives::pmin(), x, axes); }
 
 Array pvary(const ArrayOperand& x, const AxisSet& axes) {
-  return reduce(ops::primitives::pvary(), x, axes.without(trace::type_in_trace(x).varying));
+  return reduced_over(ops::primitives::pvary(), x, axes.without(tracing::type_in_trace(x).varying));
 }
 
 Array all_gather(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {
-  return along(ops::primitives::all_gather(), x, axis, dim);
+  return collective_along(ops::primitives::all_gather(), x, axis, dim);
 }
 
 Array all_gather_invariant(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {
-  return along(ops::primitives::all_gather_invariant(), x, axis, dim);
+  return collective_along(ops::primitives::all_gather_invariant(), x, axis, dim);
 }
 
 Array psum_scatter(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {
-  return along(ops::primitives::psum_scatter(), x, axis, dim);
+  return collective_along(ops::primitives::psum_scatter(), x, axis, dim);
 }
 
 Array all_to_all(const ArrayOperand& x, const std::string& axis, std::int64_t split_dim, std::int64_t concat_dim) {
-  trace::bound_axes().size(axis, __func__);
+  tracing::bound_axes().size(axis, __func__);
   return api::bind_one(
       ops::primitives::all_to_all(), {x},
       ir::AllToAll{axis, normalize_axis(split_dim, x.ndim(), __func__), normalize_axis(concat_dim, x.ndim(), __func__)}
@@ -94,14 +94,14 @@ Array all_to_all(const ArrayOperand& x, const std::string& axis, std::int64_t sp
 
 Array ppermute(const ArrayOperand& x, const std::string& axis,
                const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs) {
-  trace::bound_axes().size(axis, __func__);
+  tracing::bound_axes().size(axis, __func__);
   std::vector<std::vector<std::int64_t>> moves;
   for (const auto& [from, to] : pairs) moves.push_back({from, to});
   return api::bind_one(ops::primitives::ppermute(), {x}, {{"axis", axis}, {"pairs", std::move(moves)}});
 }
 
 Array pshuffle(const ArrayOperand& x, const std::string& axis, const std::vector<std::int64_t>& permutation) {
-  const std::int64_t size = trace::bound_axes().size(axis, "pshuffle");
+  const std::int64_t size = tracing::bound_axes().size(axis, "pshuffle");
   std::vector<std::int64_t> sorted = permutation;
   std::sort(sorted.begin(), sorted.end());
   bool complete = std::ssize(sorted) == size;
@@ -119,18 +119,18 @@ Array pshuffle(const ArrayOperand& x, const std::string& axis, const std::vector
 }
 
 Array axis_index(const std::string& axis) {
-  trace::bound_axes().size(axis, __func__);
-  Array running = trace::find_axis_index(axis);
+  tracing::bound_axes().size(axis, __func__);
+  Array running = tracing::find_axis_index(axis);
   if (running.has_value()) return running;
   return api::bind_one(ops::primitives::axis_index(), {}, {{"axis", axis}});
 }
 
-std::int64_t axis_size(const std::string& axis) { return trace::bound_axes().size(axis, "axis_size"); }
+std::int64_t axis_size(const std::string& axis) { return tracing::bound_axes().size(axis, "axis_size"); }
 
 Array block_index(const AxisSet& axes) {
-  for (const std::string& axis : axes) trace::bound_axes().size(axis, "block_index");
+  for (const std::string& axis : axes) tracing::bound_axes().size(axis, "block_index");
   Array index;
-  for (const auto& axis : trace::bound_axes().axes()) {
+  for (const auto& axis : tracing::bound_axes().axes()) {
     if (!axes.contains(axis.name)) continue;
     const Array own = axis_index(axis.name);
     index = index.has_value() ? add(mul(index, axis.size), own) : own;
@@ -140,7 +140,7 @@ Array block_index(const AxisSet& axes) {
 
 AxisSet bound_axes() {
   std::vector<std::string> names;
-  for (const auto& axis : trace::bound_axes().axes()) names.push_back(axis.name);
+  for (const auto& axis : tracing::bound_axes().axes()) names.push_back(axis.name);
   return AxisSet(std::move(names));
 }
 

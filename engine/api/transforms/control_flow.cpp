@@ -26,7 +26,7 @@ using api::FlatArguments;
 using api::TracedTree;
 using ops::control_flow::Places;
 
-std::vector<Array> list_of(std::initializer_list<std::span<const Array>> lists) {
+std::vector<Array> one_after_another(std::initializer_list<std::span<const Array>> lists) {
   std::vector<Array> all;
   for (const std::span<const Array> list : lists) all.insert(all.end(), list.begin(), list.end());
   return all;
@@ -163,7 +163,7 @@ std::pair<Tree, Tree> scan(const LoopBody& body, const Tree& init, const Tree& x
   loop.carries += parts.cells.size();
   const std::span<const Array> given(flat.leaves());
   const std::vector<Array> values =
-      bind_scan(loop, list_of({parts.captured, given.first(carries), parts.cells, given.subspan(carries)}));
+      bind_scan(loop, one_after_another({parts.captured, given.first(carries), parts.cells, given.subspan(carries)}));
   const Tree both = traced.received(cells_last(values, carries, parts.cells.size()));
   return {both.items()[0], both.items()[1]};
 }
@@ -225,9 +225,10 @@ Tree while_loop(const std::function<Array(const Tree&)>& cond, const std::functi
   const std::vector<ArrayType> types = flat.types();
   const TracedTree predicate =
       api::trace_tree([&](const std::vector<Tree>& arguments) { return Tree(cond(arguments[0])); }, flat, types);
-  trace::refuse_written(predicate.cells,
-                        "while_loop: cond changes state, which it cannot hand on: draw and update in the body, and let "
-                        "cond read the carry");
+  tracing::refuse_written(
+      predicate.cells,
+      "while_loop: cond changes state, which it cannot hand on: draw and update in the body, and let "
+      "cond read the carry");
   const ArrayType truth = predicate.function->output_types()[0];
   if (truth.dtype != bool_) {
     throw DtypeError(
@@ -241,8 +242,9 @@ Tree while_loop(const std::function<Array(const Tree&)>& cond, const std::functi
   const LoopBodyParts parts = loop_body(step, types.size());
   const auto [test, captured] = loop_test(predicate, step, types);
   const ir::WhileLoop loop{test, parts.function, captured.size(), parts.captured.size()};
-  const std::vector<Array> values = api::bind(
-      ops::primitives::while_loop(), list_of({captured, parts.captured, flat.leaves(), parts.cells}), loop.attrs());
+  const std::vector<Array> values =
+      api::bind(ops::primitives::while_loop(),
+                one_after_another({captured, parts.captured, flat.leaves(), parts.cells}), loop.attrs());
   return step.received(values).items()[0];
 }
 
@@ -250,7 +252,7 @@ Tree fori_loop(std::int64_t lower, std::int64_t upper, const std::function<Tree(
                const Tree& init) {
   const std::int64_t length = std::max<std::int64_t>(upper - lower, 0);
   const auto step = [&](const Tree& carry, const Tree& i) { return std::pair(body(i.array(), carry), Tree()); };
-  return scan(step, init, Tree(arange(length) + lower), {.length = length}).first;
+  return scan(step, init, Tree(lockstep::arange(length) + lower), {.length = length}).first;
 }
 
 Tree fori_loop(const Operand& lower, const Operand& upper, const std::function<Tree(const Array&, const Tree&)>& body,
@@ -375,7 +377,7 @@ Branches traced_branches(std::string_view op, const std::vector<TreeFunction>& f
                         branch.result_types());
   }
   Places untouched;
-  for (const auto& cell : all.cells) untouched.push_back(types.size() + all.place(trace::read(cell)));
+  for (const auto& cell : all.cells) untouched.push_back(types.size() + all.place(tracing::read(cell)));
   std::vector<ArrayType> inputs = types;
   for (const Array& array : all.captured) inputs.push_back(array.type());
   for (const TracedTree& branch : traced) {
@@ -398,14 +400,15 @@ Branches traced_branches(std::string_view op, const std::vector<TreeFunction>& f
   return all;
 }
 
-Tree choose(std::string_view op, const Array& index, const std::vector<TreeFunction>& functions,
-            const std::vector<std::string>& names, const std::vector<Tree>& operands) {
+Tree run_chosen(std::string_view op, const Array& index, const std::vector<TreeFunction>& functions,
+                const std::vector<std::string>& names, const std::vector<Tree>& operands) {
   const FlatArguments flat(operands);
   const Branches branches = traced_branches(op, functions, names, flat);
-  std::vector<Array> results = api::bind(
-      ops::primitives::cond(), list_of({{&index, 1}, flat.leaves(), branches.captured}), branches.cond.attrs());
+  std::vector<Array> results =
+      api::bind(ops::primitives::cond(), one_after_another({{&index, 1}, flat.leaves(), branches.captured}),
+                branches.cond.attrs());
   const std::size_t own = results.size() - branches.cells.size();
-  for (std::size_t i = 0; i < branches.cells.size(); ++i) trace::replace(branches.cells[i], results[own + i]);
+  for (std::size_t i = 0; i < branches.cells.size(); ++i) tracing::replace(branches.cells[i], results[own + i]);
   results.resize(own);
   return api::unflattened(branches.result, results, branches.weak);
 }
@@ -423,7 +426,7 @@ Tree cond(const Operand& predicate, const TreeFunction& true_fn, const TreeFunct
           const std::vector<Tree>& operands) {
   const Array truth = scalar("cond: the predicate", predicate);
   const Array index = convert(truth.dtype() == bool_ ? truth : truth != 0, int32);
-  return choose(__func__, index, {false_fn, true_fn}, {"false_fn", "true_fn"}, operands);
+  return run_chosen(__func__, index, {false_fn, true_fn}, {"false_fn", "true_fn"}, operands);
 }
 
 Tree switch_(const Operand& index, const std::vector<TreeFunction>& branches, const std::vector<Tree>& operands) {
@@ -438,7 +441,7 @@ Tree switch_(const Operand& index, const std::vector<TreeFunction>& branches, co
   // Clamped before it is narrowed, so that no wide index wraps around.
   const bool wide = number.dtype() == int64 || number.dtype() == uint32 || number.dtype() == uint64;
   const Array inside = wide ? clip(number, 0, static_cast<std::int64_t>(branches.size()) - 1) : number;
-  return choose("switch_", convert(inside, int32), branches, names, operands);
+  return run_chosen("switch_", convert(inside, int32), branches, names, operands);
 }
 
 }  // namespace lockstep::detail

@@ -42,13 +42,13 @@ std::vector<T> marked(const std::vector<T>& all, const std::vector<bool>& marks)
 
 std::vector<ArrayType> types_in_trace(const std::vector<Array>& arrays) {
   std::vector<ArrayType> types;
-  for (const Array& array : arrays) types.push_back(trace::type_in_trace(array));
+  for (const Array& array : arrays) types.push_back(tracing::type_in_trace(array));
   return types;
 }
 
 /// Arrays in order where they are marked, zeros elsewhere.
-std::vector<Array> with_zeros(const std::vector<ArrayType>& types, const std::vector<bool>& marks,
-                              std::span<const Array> arrays) {
+std::vector<Array> with_zeros_unmarked(const std::vector<ArrayType>& types, const std::vector<bool>& marks,
+                                       std::span<const Array> arrays) {
   std::vector<Array> leaves;
   std::size_t next = 0;
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -64,12 +64,12 @@ std::vector<Var> add_inputs(Builder& builder, const std::vector<ArrayType>& type
 }
 
 template <class T>
-std::vector<T> joined(std::vector<T> a, const std::vector<T>& b) {
+std::vector<T> with_appended(std::vector<T> a, const std::vector<T>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
 
-std::vector<Var> part(const std::vector<Var>& vars, std::size_t first, std::size_t count) {
+std::vector<Var> vars_from(const std::vector<Var>& vars, std::size_t first, std::size_t count) {
   const auto begin = vars.begin() + static_cast<std::ptrdiff_t>(first);
   return {begin, begin + static_cast<std::ptrdiff_t>(count)};
 }
@@ -133,13 +133,13 @@ Tree bound(const Custom& custom, const ir::Primitive& primitive, const std::vect
   attrs = attrs.with("arguments", static_cast<std::int64_t>(count));
   const std::vector<Array> operands = api::joined(arguments, closed);
   if (checks.is_due(attrs.hash())) {
-    Builder builder(trace::bound_axes());
+    Builder builder(tracing::bound_axes());
     const std::vector<Var> inputs = add_inputs(builder, types_in_trace(operands));
     const std::vector<Var> results = builder.apply(primitive, inputs, attrs);
     api::check_rule(custom.name, builder.finish(results), closed, &primitive == &ops::primitives::custom_jvp());
   }
   std::vector<Array> results = api::bind(primitive, operands, std::move(attrs));
-  return custom.traced.received(joined(std::move(results), cell_values(custom)));
+  return custom.traced.received(with_appended(std::move(results), cell_values(custom)));
 }
 
 /// What a rule does to cells is what the function does to them, or lost.
@@ -194,34 +194,34 @@ Tree custom_jvp(const TreeFunction& function, const TreeFunction& rule, const st
   const auto body = [&](std::span<const Array> inputs) {
     const std::vector<Tree> primals = custom.flat.rebuild(inputs.first(count));
     const std::vector<Tree> tangents =
-        custom.flat.rebuild(with_zeros(custom.types, custom.active, inputs.subspan(count)));
+        custom.flat.rebuild(with_zeros_unmarked(custom.types, custom.active, inputs.subspan(count)));
     const auto [y, dy] = pair_of(custom.name, "the rule", "of a result and its tangent",
                                  rule({Tree::list(primals), Tree::list(tangents)}));
     std::vector<Array> results = custom.result_leaves("the rule's result", y);
-    return joined(std::move(results),
-                  api::matching_leaves(custom.name, "the rule's tangent", custom.traced.result, custom.result_types, dy,
-                                       custom.result_active, custom.traced.weak));
+    return with_appended(std::move(results),
+                         api::matching_leaves(custom.name, "the rule's tangent", custom.traced.result,
+                                              custom.result_types, dy, custom.result_active, custom.traced.weak));
   };
-  const trace::Traced ruled = trace::trace(body, joined(custom.types, marked(custom.types, custom.active)));
+  const tracing::Traced ruled = tracing::trace(body, with_appended(custom.types, marked(custom.types, custom.active)));
   check_rule_cells(custom, "the rule", ruled.cells);
-  const std::vector<Array> closed = joined(custom.traced.captured, ruled.captured);
+  const std::vector<Array> closed = with_appended(custom.traced.captured, ruled.captured);
   const std::vector<ArrayType> closed_types = types_in_trace(closed);
   const std::size_t of_body = custom.traced.captured.size();
-  const ir::AxisSizes& axes = trace::bound_axes();
+  const ir::AxisSizes& axes = tracing::bound_axes();
 
   Builder primal(axes);
-  const std::vector<Var> all = add_inputs(primal, joined(custom.types, closed_types));
-  const FunctionPtr value = primal.finish(primal.inline_function(*custom.value, part(all, 0, count + of_body)));
+  const std::vector<Var> all = add_inputs(primal, with_appended(custom.types, closed_types));
+  const FunctionPtr value = primal.finish(primal.inline_function(*custom.value, vars_from(all, 0, count + of_body)));
 
   Builder derivative(axes);
-  std::vector<Var> operands = add_inputs(derivative, joined(custom.types, closed_types));
+  std::vector<Var> operands = add_inputs(derivative, with_appended(custom.types, closed_types));
   std::vector<Var> given =
-      joined(part(operands, 0, count), add_inputs(derivative, marked(custom.types, custom.active)));
-  given = joined(std::move(given), part(operands, count + of_body, ruled.captured.size()));
+      with_appended(vars_from(operands, 0, count), add_inputs(derivative, marked(custom.types, custom.active)));
+  given = with_appended(std::move(given), vars_from(operands, count + of_body, ruled.captured.size()));
   std::vector<Var> results = derivative.inline_function(*ruled.function, given);
-  results.resize(results.size() - trace::count_written(ruled.cells));
+  results.resize(results.size() - tracing::count_written(ruled.cells));
   const std::vector<ArrayType> expected =
-      joined(custom.result_types, marked(custom.result_types, custom.result_active));
+      with_appended(custom.result_types, marked(custom.result_types, custom.result_active));
   for (std::size_t i = 0; i < results.size(); ++i) {
     results[i] = varying_as(derivative, results[i], expected[i], "custom_jvp: a result of the rule");
   }
@@ -325,36 +325,36 @@ class CotangentReader {
 
 /// fwd: leaves of the arguments -> leaves of the result, then of the residuals.
 struct ForwardRule {
-  trace::Traced traced;
+  tracing::Traced traced;
   Tree residuals;
   std::vector<WeakType> weak;  ///< Of the residuals' leaves.
 };
 
 ForwardRule trace_forward(const Custom& custom, const TreeFunction& fwd) {
   ForwardRule rule;
-  rule.traced = trace::trace(
+  rule.traced = tracing::trace(
       [&](std::span<const Array> inputs) {
         const auto [y, residuals] = pair_of(custom.name, "fwd rule", "of the function's result and residuals",
                                             fwd(custom.flat.rebuild(inputs)));
         rule.residuals = api::skeleton(residuals);
-        return joined(custom.result_leaves("the result of the fwd rule", y),
-                      api::passed(residuals.leaves(), rule.weak));
+        return with_appended(custom.result_leaves("the result of the fwd rule", y),
+                             api::passed(residuals.leaves(), rule.weak));
       },
       custom.types);
   return rule;
 }
 
-trace::Traced trace_backward(const Custom& custom, const TreeFunction& bwd, const ForwardRule& forward) {
+tracing::Traced trace_backward(const Custom& custom, const TreeFunction& bwd, const ForwardRule& forward) {
   const std::size_t residuals = forward.residuals.size();
   const std::vector<ArrayType> outputs = forward.traced.function->output_types();
   const auto first = outputs.begin() + static_cast<std::ptrdiff_t>(custom.result_types.size());
   std::vector<ArrayType> types(first, first + static_cast<std::ptrdiff_t>(residuals));
-  types = joined(std::move(types), marked(custom.result_types, custom.result_active));
-  return trace::trace(
+  types = with_appended(std::move(types), marked(custom.result_types, custom.result_active));
+  return tracing::trace(
       [&](std::span<const Array> inputs) {
         const auto kept = inputs.first(residuals);
         const std::vector<Array> cotangents =
-            with_zeros(custom.result_types, custom.result_active, inputs.subspan(residuals));
+            with_zeros_unmarked(custom.result_types, custom.result_active, inputs.subspan(residuals));
         const Tree given =
             bwd({api::unflattened(forward.residuals, kept, forward.weak), custom.traced.tree_of(cotangents)});
         return CotangentReader(custom).read(given);
@@ -391,34 +391,36 @@ Tree custom_vjp(const TreeFunction& function, const TreeFunction& fwd, const Tre
                 const std::vector<Tree>& arguments, const RuleChecks& checks) {
   const Custom custom(__func__, function, arguments);
   const ForwardRule forward = trace_forward(custom, fwd);
-  const trace::Traced backward = trace_backward(custom, bwd, forward);
+  const tracing::Traced backward = trace_backward(custom, bwd, forward);
   const std::size_t count = custom.flat.size();
   check_rule_cells(custom, "the fwd rule", forward.traced.cells);
   check_rule_cells(custom, "the bwd rule", backward.cells);
   const std::vector<Array>& of_body = custom.traced.captured;
   const std::vector<Array>& of_fwd = forward.traced.captured;
   const std::vector<Array>& of_bwd = backward.captured;
-  const std::vector<Array> closed = joined(joined(of_body, of_fwd), of_bwd);
+  const std::vector<Array> closed = with_appended(with_appended(of_body, of_fwd), of_bwd);
   const std::vector<ArrayType> closed_types = types_in_trace(closed);
-  const ir::AxisSizes& axes = trace::bound_axes();
+  const ir::AxisSizes& axes = tracing::bound_axes();
 
   Builder primal(axes);
-  std::vector<Var> all = add_inputs(primal, joined(custom.types, closed_types));
-  const FunctionPtr value = primal.finish(primal.inline_function(*custom.value, part(all, 0, count + of_body.size())));
+  std::vector<Var> all = add_inputs(primal, with_appended(custom.types, closed_types));
+  const FunctionPtr value =
+      primal.finish(primal.inline_function(*custom.value, vars_from(all, 0, count + of_body.size())));
 
   // What bwd closed over travels with the residuals.
   Builder first(axes);
-  all = add_inputs(first, joined(custom.types, closed_types));
+  all = add_inputs(first, with_appended(custom.types, closed_types));
   std::vector<Var> results = first.inline_function(
-      *forward.traced.function, joined(part(all, 0, count), part(all, count + of_body.size(), of_fwd.size())));
+      *forward.traced.function,
+      with_appended(vars_from(all, 0, count), vars_from(all, count + of_body.size(), of_fwd.size())));
   results.resize(custom.result_types.size() + forward.residuals.size());
   for (std::size_t i = 0; i < custom.result_types.size(); ++i) {
     results[i] = varying_as(first, results[i], custom.result_types[i], "custom_vjp: a result of the fwd rule");
   }
   const std::size_t residuals = results.size() - custom.result_types.size();
   std::vector<ArrayType> in;
-  for (const Var v : part(results, custom.result_types.size(), residuals)) in.push_back(first.type(v));
-  results = joined(std::move(results), part(all, count + of_body.size() + of_fwd.size(), of_bwd.size()));
+  for (const Var v : vars_from(results, custom.result_types.size(), residuals)) in.push_back(first.type(v));
+  results = with_appended(std::move(results), vars_from(all, count + of_body.size() + of_fwd.size(), of_bwd.size()));
   const FunctionPtr forth = first.finish(std::move(results));
 
   Builder second(axes);
@@ -426,8 +428,8 @@ Tree custom_vjp(const TreeFunction& function, const TreeFunction& fwd, const Tre
   const std::vector<Var> captured = add_inputs(second, types_in_trace(of_bwd));
   const std::vector<Var> cotangents = add_inputs(second, marked(custom.result_types, custom.result_active));
   std::vector<Var> cotangents_of_arguments =
-      second.inline_function(*backward.function, joined(joined(kept, cotangents), captured));
-  cotangents_of_arguments.resize(cotangents_of_arguments.size() - trace::count_written(backward.cells));
+      second.inline_function(*backward.function, with_appended(with_appended(kept, cotangents), captured));
+  cotangents_of_arguments.resize(cotangents_of_arguments.size() - tracing::count_written(backward.cells));
   const FunctionPtr shares = second.finish(std::move(cotangents_of_arguments));
   const Shared shared = shared_arguments(custom, shares->output_types());
   const FunctionPtr back = ops::call::cotangents_varying_as(shares, shared.cotangents);

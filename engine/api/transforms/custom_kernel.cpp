@@ -119,7 +119,7 @@ class CustomKernel final : public backend::Kernel {
       options_->kernel(KernelCall(text_, operands, results, mapped));
       return;
     }
-    const trace::NoTrace none;
+    const tracing::NoTrace none;
     std::vector<Array> arrays;
     for (const ArrayView& view : operands) arrays.push_back(from_bytes({view.dtype, view.shape, {}}, bytes_of(view)));
     std::vector<ArrayType> types;
@@ -150,7 +150,7 @@ std::unique_ptr<backend::Kernel> make_custom_kernel(std::shared_ptr<const Custom
 
 std::vector<Array> call_back(const CustomOpOptions& options, std::span<const Array> operands,
                              std::span<const ArrayType> results) {
-  const trace::NoTrace none;
+  const tracing::NoTrace none;
   std::vector<Array> given = options.callback(operands);
   if (given.size() != results.size()) {
     throw ValueError(

@@ -37,7 +37,7 @@ void check_options(const CustomOpOptions& options) {
 ir::AxisSizes unbound_axes(const ir::Builder& builder) {
   std::vector<ir::AxisSizes::Axis> axes;
   for (const auto& axis : builder.axes().axes()) {
-    if (!trace::bound_axes().has(axis.name)) axes.push_back(axis);
+    if (!tracing::bound_axes().has(axis.name)) axes.push_back(axis);
   }
   return ir::AxisSizes(std::move(axes));
 }
@@ -51,10 +51,10 @@ std::vector<ir::Value> traced_rule(const CustomOpOptions& options, const ir::Cus
     types.push_back(operand.type());
     operands.push_back(operand.var());
   }
-  const trace::Traced traced =
-      trace::trace([&](std::span<const Array> inputs) { return options.vmap(inputs, context.batched, context.size); },
-                   types, unbound_axes(context.builder));
-  if (!traced.captured.empty() || trace::count_written(traced.cells) != 0) {
+  const tracing::Traced traced =
+      tracing::trace([&](std::span<const Array> inputs) { return options.vmap(inputs, context.batched, context.size); },
+                     types, unbound_axes(context.builder));
+  if (!traced.captured.empty() || tracing::count_written(traced.cells) != 0) {
     throw TraceError(op.text() + ": its rule for vmap uses an array from outside; make it an operand of the op");
   }
   std::vector<ir::Value> results;
@@ -68,11 +68,10 @@ std::vector<ir::Value> traced_rule(const CustomOpOptions& options, const ir::Cus
 // equations: so these are what second derivatives ask for, by the same rules, traced where they are asked for.
 
 using Types = std::vector<ArrayType>;
-using ops::sub_function::append;
 
 ir::CustomOpPtr constant_op(const Array& array);
 
-Types inexact_of(const Types& types) {
+Types inexact_types(const Types& types) {
   Types kept;
   std::copy_if(types.begin(), types.end(), std::back_inserter(kept),
                [](const ArrayType& t) { return is_inexact(t.dtype); });
@@ -80,7 +79,7 @@ Types inexact_of(const Types& types) {
 }
 
 /// One array for each type: the given ones for floats, zeros for the rest.
-std::vector<Array> with_zeros(const Types& types, std::span<const Array> given) {
+std::vector<Array> with_zeros_for_integers(const Types& types, std::span<const Array> given) {
   std::vector<Array> arrays;
   std::size_t next = 0;
   for (const ArrayType& type : types) {
@@ -90,7 +89,7 @@ std::vector<Array> with_zeros(const Types& types, std::span<const Array> given) 
 }
 
 /// What a rule returned for these types, without integers, zeros for what is empty.
-std::vector<Array> checked(const char* rule, const std::vector<Array>& given, const Types& types) {
+std::vector<Array> checked_results(const char* rule, const std::vector<Array>& given, const Types& types) {
   if (given.size() != types.size()) {
     throw StateError(fmt::format("its {} returned {} arrays; expected {}", rule, given.size(), types.size()));
   }
@@ -115,12 +114,12 @@ struct ExampleCall {
   }
 
   /// (operand..., result..., `more`...) -> what the rule returns, traced; arrays that it closed over are made inside.
-  ir::FunctionPtr traced(const char* rule, const trace::Body& body, const Types& more) const {
+  ir::FunctionPtr traced(const char* rule, const tracing::Body& body, const Types& more) const {
     Types types = operands;
-    append(types, results);
-    append(types, more);
-    const trace::Traced traced = trace::trace(body, types, unbound_axes(context.builder));
-    if (trace::count_written(traced.cells) != 0) throw TraceError(fmt::format("its {} changes state", rule));
+    ops::sub_function::append(types, results);
+    ops::sub_function::append(types, more);
+    const tracing::Traced traced = tracing::trace(body, types, unbound_axes(context.builder));
+    if (tracing::count_written(traced.cells) != 0) throw TraceError(fmt::format("its {} changes state", rule));
     ir::Builder builder(traced.function->axes());
     std::vector<ir::Var> inputs;
     for (const ArrayType& type : types) inputs.push_back(builder.input(type));
@@ -201,12 +200,12 @@ struct ExampleCall {
 std::vector<ir::Tangent> tangents_by_jvp(const CustomOpOptions& options, const ExampleCall& example) {
   const std::size_t n = example.operands.size(), m = example.results.size();
   const auto body = [&](std::span<const Array> in) {
-    const std::vector<Array> tangents = with_zeros(example.operands, in.subspan(n + m));
-    return checked("jvp", options.jvp(in.first(n), in.subspan(n, m), tangents), example.results);
+    const std::vector<Array> tangents = with_zeros_for_integers(example.operands, in.subspan(n + m));
+    return checked_results("jvp", options.jvp(in.first(n), in.subspan(n, m), tangents), example.results);
   };
   const std::vector<std::size_t> floats = example.float_operands();
   const ir::FunctionPtr rule =
-      example.over_examples(example.traced("jvp", body, inexact_of(example.operands)), floats, false);
+      example.over_examples(example.traced("jvp", body, inexact_types(example.operands)), floats, false);
   const ir::JvpContext& context = example.context;
   std::vector<ir::Tangent> given(context.inputs.begin(), context.inputs.end());
   given.insert(given.end(), context.outputs.begin(), context.outputs.end());
@@ -218,12 +217,12 @@ std::vector<ir::Tangent> tangents_by_jvp(const CustomOpOptions& options, const E
 std::vector<ir::Tangent> tangents_by_vjp(const CustomOpOptions& options, const ExampleCall& example) {
   const std::size_t n = example.operands.size(), m = example.results.size();
   const auto body = [&](std::span<const Array> in) {
-    const std::vector<Array> cotangents = with_zeros(example.results, in.subspan(n + m));
-    return checked("vjp", options.vjp(in.first(n), in.subspan(n, m), cotangents), example.operands);
+    const std::vector<Array> cotangents = with_zeros_for_integers(example.results, in.subspan(n + m));
+    return checked_results("vjp", options.vjp(in.first(n), in.subspan(n, m), cotangents), example.operands);
   };
   const std::vector<std::size_t> floats = example.float_operands();
   const ir::FunctionPtr rule =
-      example.over_examples(example.traced("vjp", body, inexact_of(example.results)), floats, true);
+      example.over_examples(example.traced("vjp", body, inexact_types(example.results)), floats, true);
   const ir::JvpContext& context = example.context;
   std::vector<ir::Value> given(context.inputs.begin(), context.inputs.end());
   given.insert(given.end(), context.outputs.begin(), context.outputs.end());
@@ -287,7 +286,7 @@ ir::CustomOpPtr constant_op(const Array& array) {
 }
 
 std::vector<Tree> trees_of(std::span<const Array> arrays) { return {arrays.begin(), arrays.end()}; }
-Tree list_of(std::span<const Array> arrays) { return Tree::list(trees_of(arrays)); }
+Tree list_tree_of(std::span<const Array> arrays) { return Tree::list(trees_of(arrays)); }
 
 }  // namespace
 
@@ -301,7 +300,7 @@ class CustomOp::Impl {
   const CustomOpOptions& options() const { return *options_; }
 
   std::vector<Array> call(std::span<const Array> operands) const {
-    if (!trace::is_open()) return bare(operands);
+    if (!tracing::is_open()) return bare(operands);
     if (options_->vjp) return with_vjp(operands);
     if (options_->jvp) return with_jvp(operands);
     return bare(operands);
@@ -324,16 +323,16 @@ class CustomOp::Impl {
   std::vector<Array> with_vjp(std::span<const Array> operands) const {
     const std::size_t count = operands.size();
     const auto fwd = [&](const std::vector<Tree>& trees) {
-      const Tree results = list_of(bare(trees));
+      const Tree results = list_tree_of(bare(trees));
       return Tree::list({results, Tree::list({Tree::list(trees), results})});
     };
     const auto bwd = [&](const std::vector<Tree>& trees) {
       const std::vector<Array> kept = trees[0].items()[0].leaves();
       const std::vector<Array> results = trees[0].items()[1].leaves();
       const std::vector<Array> cotangents = trees[1].leaves();
-      return list_of(ruled("vjp", options_->vjp(kept, results, cotangents), count));
+      return list_tree_of(ruled("vjp", options_->vjp(kept, results, cotangents), count));
     };
-    return detail::custom_vjp([&](const std::vector<Tree>& trees) { return list_of(bare(trees)); }, fwd, bwd,
+    return detail::custom_vjp([&](const std::vector<Tree>& trees) { return list_tree_of(bare(trees)); }, fwd, bwd,
                               trees_of(operands), checks_)
         .leaves();
   }
@@ -343,16 +342,16 @@ class CustomOp::Impl {
       const std::vector<Array> primals = trees[0].leaves();
       const std::vector<Array> tangents = trees[1].leaves();
       const std::vector<Array> results = bare(std::span<const Array>(primals));
-      return Tree::list(
-          {list_of(results), list_of(ruled("jvp", options_->jvp(primals, results, tangents), results.size()))});
+      return Tree::list({list_tree_of(results),
+                         list_tree_of(ruled("jvp", options_->jvp(primals, results, tangents), results.size()))});
     };
-    return detail::custom_jvp([&](const std::vector<Tree>& trees) { return list_of(bare(trees)); }, rule,
+    return detail::custom_jvp([&](const std::vector<Tree>& trees) { return list_tree_of(bare(trees)); }, rule,
                               trees_of(operands), checks_)
         .leaves();
   }
 
   OptionsPtr options_;
-  std::shared_ptr<const TracedOp> op_;
+  ir::CustomOpPtr op_;  ///< A TracedOp.
   detail::RuleChecks checks_;
 };
 
@@ -378,7 +377,7 @@ std::vector<Array> pure_callback(std::function<std::vector<Array>(std::span<cons
   CustomOpOptions of_op{.name = std::move(options.name), .infer = {}};
   of_op.callback = std::move(callback);
   of_op.vmap_method = options.vmap_method;
-  if (!trace::is_open()) {
+  if (!tracing::is_open()) {
     const std::string op = fmt::format("custom op \"{}\"", of_op.name);
     for (const Array& operand : operands) api::check_concrete(operand, [&] { return op; });
     return api::naming(op, [&] { return api::call_back(of_op, operands, results); });

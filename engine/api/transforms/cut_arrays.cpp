@@ -64,7 +64,7 @@ ir::FunctionPtr on_cut_arguments(const ir::FunctionPtr& function, const Cuts& cu
 
 std::vector<Array> kept_cut(std::span<const Array> operands, const Attrs& map, const Mesh& mesh,
                             const std::vector<std::vector<std::string>>& out) {
-  if (trace::is_open()) {
+  if (tracing::is_open()) {
     std::vector<Array> results = bind(ops::primitives::pmap(), operands, map);
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!ops::collective::is_cut(out[i])) continue;
@@ -99,9 +99,9 @@ const CutLayout& cut_of(const Array& array, std::string_view op) {
 }
 
 /// An array's blocks over a mesh and the processes.
-class Blocks {
+class BlocksOverMesh {
  public:
-  Blocks(const ArrayType& type, const Mesh& mesh, std::vector<std::string> cuts, std::string_view op)
+  BlocksOverMesh(const ArrayType& type, const Mesh& mesh, std::vector<std::string> cuts, std::string_view op)
       : type_{type.dtype, type.shape, {}}, cuts_(std::move(cuts)) {
     std::vector<ir::AxisSizes::Axis> axes;
     for (const MeshAxis& axis : mesh.axes()) axes.push_back({axis.name, axis.size});
@@ -236,7 +236,7 @@ std::shared_ptr<backend::Buffer> buffer_of_block(const eval::Block& block,
 
 std::vector<ArrayBlock> local_blocks(const Array& array) {
   const CutLayout& cut = cut_of(array, "local_blocks");
-  const Blocks blocks(array.type(), mesh_of(array), cut.layout, "local_blocks");
+  const BlocksOverMesh blocks(array.type(), mesh_of(array), cut.layout, "local_blocks");
   std::vector<ArrayBlock> list;
   for (const std::int64_t shard : blocks.part().distinct_shards()) {
     const ArrayType type{array.dtype(), blocks.shape(), {}};
@@ -251,7 +251,7 @@ Array cut_array(const ArrayType& type, const Mesh& mesh, const Layout& layout,
                 const std::function<Array(const Shape& start, const Shape& shape)>& block) {
   const std::string what = "cut_array: " + to_string(type);
   std::vector<std::string> cuts = parallel::cuts_per_dimension(layout, mesh, type.shape.rank(), what);
-  const Blocks blocks(type, mesh, cuts, what);
+  const BlocksOverMesh blocks(type, mesh, cuts, what);
   const Shape part = blocks.part_shape();
   auto buffer = api::allocate(static_cast<std::size_t>(ArrayType{type.dtype, part, {}}.nbytes()));
   for (const std::int64_t shard : blocks.part().distinct_shards()) {

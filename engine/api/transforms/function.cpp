@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
-#include <lockstep/exported_function.h>
 #include <lockstep/function.h>
 #include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
@@ -23,14 +22,12 @@
 
 namespace lockstep {
 
-using detail::held;
-
 struct Function::Impl {
   ir::FunctionPtr function;
   std::vector<Array> captured;  ///< Hidden: the last inputs.
   api::Cuts cuts = {};          ///< How the examples and the captured arrays lay.
 
-  static const Impl& of(const Function& function) { return held(function.impl_, "function"); }
+  static const Impl& of(const Function& function) { return detail::held(function.impl_, "function"); }
 
   std::vector<Array> all_arguments(const std::vector<Array>& given) const {
     const std::size_t expected = function->inputs().size() - captured.size();
@@ -49,32 +46,34 @@ struct Function::Impl {
 
 std::vector<Array> detail::captured_arrays(const Function& function) { return Function::Impl::of(function).captured; }
 
-std::string Function::to_string() const { return held(impl_, "function").function->print(0); }
-std::uint64_t Function::hash() const { return held(impl_, "function").function->hash(); }
+std::string Function::to_string() const { return detail::held(impl_, "function").function->print(0); }
+std::uint64_t Function::hash() const { return detail::held(impl_, "function").function->hash(); }
 
 std::vector<ArrayType> Function::input_types() const {
-  const Impl& impl = held(impl_, "function");
+  const Impl& impl = detail::held(impl_, "function");
   std::vector<ArrayType> types = impl.function->input_types();
   types.resize(types.size() - impl.captured.size());
   return types;
 }
 
-std::vector<ArrayType> Function::output_types() const { return held(impl_, "function").function->output_types(); }
+std::vector<ArrayType> Function::output_types() const {
+  return detail::held(impl_, "function").function->output_types();
+}
 
 std::int64_t Function::count(std::string_view op) const {
   std::int64_t count = 0;
-  ir::for_each_equation(*held(impl_, "function").function,
+  ir::for_each_equation(*detail::held(impl_, "function").function,
                         [&](const ir::Equation& equation) { count += equation.primitive->name == op; });
   return count;
 }
 
 std::vector<Array> Function::operator()(const std::vector<Array>& arguments) const {
-  const Impl& impl = held(impl_, "function");
+  const Impl& impl = detail::held(impl_, "function");
   return api::call(impl.function, impl.all_arguments(arguments));
 }
 
 std::vector<Array> Function::eval(const std::vector<Array>& arguments) const {
-  const Impl& impl = held(impl_, "function");
+  const Impl& impl = detail::held(impl_, "function");
   std::vector<eval::HostArray> inputs;
   for (const Array& argument : impl.all_arguments(arguments)) inputs.push_back(api::host_array(argument));
   std::vector<Array> results;
@@ -85,7 +84,7 @@ std::vector<Array> Function::eval(const std::vector<Array>& arguments) const {
 }
 
 Plan Function::plan() const {
-  const Impl& impl = held(impl_, "function");
+  const Impl& impl = detail::held(impl_, "function");
   const executable::PlanReport compiled = api::compiled(api::on_cut_arguments(impl.function, impl.cuts))->plan();
   Plan plan;
   plan.arena_bytes = static_cast<std::int64_t>(compiled.arena_bytes);
@@ -112,10 +111,12 @@ Plan Function::plan() const {
   return plan;
 }
 
-void random::check_key_reuse(const Function& function) { api::check_keys(*held(function.impl_, "function").function); }
+void random::check_key_reuse(const Function& function) {
+  api::check_keys(*detail::held(function.impl_, "function").function);
+}
 
 std::vector<std::string> Function::lint() const {
-  const Impl& impl = held(impl_, "function");
+  const Impl& impl = detail::held(impl_, "function");
   return api::lint(impl.function, impl.function->inputs().size() - impl.captured.size());
 }
 

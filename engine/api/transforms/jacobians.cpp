@@ -131,7 +131,7 @@ std::function<std::vector<Tree>(const Tree&)> linear_transpose(const TreeFunctio
   const std::vector<ArrayType> types = flat.types();
   const std::vector<bool> active = api::inexact_of(types);
   const api::TracedTree traced = api::trace_tree(function, flat, types);
-  trace::refuse_written(
+  tracing::refuse_written(
       traced.cells, "linear_transpose: the function changes state, but is not itself called; use vjp, which calls it");
   const ir::Function& f = *traced.function;
   // What it is not transposed in comes first: captured arrays and integer leaves.

@@ -29,10 +29,8 @@
 
 namespace lockstep::detail {
 
-namespace {
-
 /// One traced version of a jitted function.
-struct Entry {
+struct JitEntry {
   std::vector<Tree> arguments;  ///< Structure alone.
   std::vector<ArrayType> types;
   std::vector<WeakType> weak;
@@ -46,10 +44,12 @@ struct Entry {
   std::vector<TouchedCell> cells;  ///< Where there are any, the entry serves the call alone that traced it.
 };
 
+namespace {
+
 /// Compares arguments with those of an entry, and lists their leaves on the way.
 class Matching {
  public:
-  Matching(const Entry& entry, std::vector<api::CallArgument>& leaves)
+  Matching(const JitEntry& entry, std::vector<api::CallArgument>& leaves)
       : types_(entry.types), weak_(entry.weak), cuts_(entry.cuts), leaves_(leaves) {}
 
   bool matches(const std::vector<Tree>& expected, std::span<Tree> given) {
@@ -134,7 +134,7 @@ std::string type_text(const ArrayType& type, WeakType weak) {
 }
 
 /// "argument 1/w", or the number of a captured array.
-std::string path_of(const Entry& entry, std::size_t leaf) {
+std::string path_of(const JitEntry& entry, std::size_t leaf) {
   for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
     const std::vector<std::string> paths = entry.arguments[i].paths();
     if (leaf < paths.size()) return api::argument_path(i, paths[leaf]);
@@ -144,7 +144,7 @@ std::string path_of(const Entry& entry, std::size_t leaf) {
 }
 
 /// Why `now` found no entry although `before` is one.
-std::string change(const Entry& before, const api::FlatArguments& now, const std::vector<Tree>& trees) {
+std::string change(const JitEntry& before, const api::FlatArguments& now, const std::vector<Tree>& trees) {
   if (before.arguments.size() != trees.size()) {
     return fmt::format("{} arguments became {}", before.arguments.size(), trees.size());
   }
@@ -203,7 +203,7 @@ std::vector<Array> arrays_of(const std::vector<api::CallArgument>& arguments) {
 
 /// The structure with what `next()` gives in place of each leaf. Items are made where they stay.
 template <class Next>
-Tree filled(const Tree& structure, Next& next) {
+Tree filled_structure(const Tree& structure, Next& next) {
   if (structure.is_leaf()) return Tree(next());
   if (structure.kind() != Tree::Kind::list && structure.kind() != Tree::Kind::dict) return structure;
   const std::span<const Tree> from = TreeAccess::items(structure);
@@ -213,7 +213,7 @@ Tree filled(const Tree& structure, Next& next) {
     if (from[i].is_leaf()) {
       TreeAccess::make_leaf(node->first() + i, next);
     } else {
-      std::construct_at(node->first() + i, filled(from[i], next));
+      std::construct_at(node->first() + i, filled_structure(from[i], next));
     }
     node->set_count(i + 1);
   }
@@ -226,19 +226,19 @@ struct JitCache::Impl {
   DebugOptions debug;
   Precision precision = Precision::float32;
   /// The entry that fitted last. Entries stay as long as the cache.
-  std::atomic<const Entry*> latest{nullptr};
+  std::atomic<const JitEntry*> latest{nullptr};
 
   mutable std::mutex mutex;  ///< Of what follows, which a steady call does not touch.
-  std::unordered_multimap<std::uint64_t, std::unique_ptr<const Entry>> entries;
-  const Entry* traced = nullptr;  ///< The newest.
+  std::unordered_multimap<std::uint64_t, std::unique_ptr<const JitEntry>> entries;
+  const JitEntry* traced = nullptr;  ///< The newest.
   std::vector<std::string> reasons;
 
   IdleSlots<api::CallSpace, 8> spaces;  ///< With frames of the entries' executables, which outlive them.
 
   /// The entry for the arguments, whose leaves it lists. `own` keeps one that is for this call alone.
-  const Entry& find(const TreeFunction& function, std::span<Tree> arguments, std::vector<api::CallArgument>& leaves,
-                    std::unique_ptr<const Entry>& own) {
-    const Entry* entry = latest.load(std::memory_order_acquire);
+  const JitEntry& find(const TreeFunction& function, std::span<Tree> arguments, std::vector<api::CallArgument>& leaves,
+                       std::unique_ptr<const JitEntry>& own) {
+    const JitEntry* entry = latest.load(std::memory_order_acquire);
     if (entry != nullptr && Matching(*entry, leaves).matches(entry->arguments, arguments)) return *entry;
     entry = &find_or_trace(function, {arguments.begin(), arguments.end()}, own);
     if (own == nullptr) latest.store(entry, std::memory_order_release);
@@ -246,7 +246,8 @@ struct JitCache::Impl {
     return *entry;
   }
 
-  const Entry& find_or_trace(const TreeFunction& function, std::vector<Tree> trees, std::unique_ptr<const Entry>& own) {
+  const JitEntry& find_or_trace(const TreeFunction& function, std::vector<Tree> trees,
+                                std::unique_ptr<const JitEntry>& own) {
     const api::FlatArguments flat(trees);
     check_leaves(flat);
     const std::uint64_t key = key_of(trees, flat);
@@ -259,9 +260,9 @@ struct JitCache::Impl {
     return trace(key, function, trees, own);
   }
 
-  const Entry& trace(std::uint64_t key, const TreeFunction& function, const std::vector<Tree>& trees,
-                     std::unique_ptr<const Entry>& own) {
-    auto entry = std::make_unique<Entry>();
+  const JitEntry& trace(std::uint64_t key, const TreeFunction& function, const std::vector<Tree>& trees,
+                        std::unique_ptr<const JitEntry>& own) {
+    auto entry = std::make_unique<JitEntry>();
     const api::FlatArguments arguments(with_uses(trees, entry->integers));
     entry->types = arguments.types();
     entry->weak = arguments.weak_types();
@@ -286,7 +287,7 @@ struct JitCache::Impl {
   }
 
   /// Runs the entry on `space.arguments`, and whatever else the options ask for.
-  Tree run(const Entry& entry, api::CallSpace& space) const {
+  Tree run(const JitEntry& entry, api::CallSpace& space) const {
     for (const Array& captured : entry.captured) space.arguments.push_back({&captured, nullptr});
     const bool watches = debug.nans || debug.infs || random::key_reuse_checks();
     if (watches) return run_watched(entry, space);
@@ -297,12 +298,12 @@ struct JitCache::Impl {
       Array y = api::result(*entry.executable, space, i++);
       return weak == WeakType::strong ? std::move(y) : api::visible(y, weak);
     };
-    Tree tree = filled(entry.result, next);
+    Tree tree = filled_structure(entry.result, next);
     if (!entry.cells.empty()) replace_cells(entry, rest_of(entry, space, i));
     return tree;
   }
 
-  static std::vector<Array> rest_of(const Entry& entry, api::CallSpace& space, std::size_t first) {
+  static std::vector<Array> rest_of(const JitEntry& entry, api::CallSpace& space, std::size_t first) {
     std::vector<Array> results;
     for (std::size_t i = first; i < entry.executable->results.size(); ++i) {
       results.push_back(api::result(*entry.executable, space, i));
@@ -310,18 +311,18 @@ struct JitCache::Impl {
     return results;
   }
 
-  static void replace_cells(const Entry& entry, std::span<const Array> values) {
-    lockstep::trace::replace_all(entry.cells, values);
+  static void replace_cells(const JitEntry& entry, std::span<const Array> values) {
+    lockstep::tracing::replace_all(entry.cells, values);
   }
 
-  void execute(const Entry& entry, api::CallSpace& space) const {
+  void execute(const JitEntry& entry, api::CallSpace& space) const {
     const executable::ArgumentName name = [&entry](std::size_t leaf) { return path_of(entry, leaf); };
     space.name = &name;
     if (debug.profile == nullptr) return api::run(*entry.executable, space);
     api::run_profiled(*debug.profile, entry.executable, space);
   }
 
-  Tree run_watched(const Entry& entry, api::CallSpace& space) const {
+  Tree run_watched(const JitEntry& entry, api::CallSpace& space) const {
     const bool finite = debug.nans || debug.infs;
     // Kept arguments are shared and therefore not overwritten.
     const std::vector<Array> kept = finite ? arrays_of(space.arguments) : std::vector<Array>();
@@ -331,7 +332,7 @@ struct JitCache::Impl {
     std::vector<Array> results = rest_of(entry, space, 0);
     if (tracked) tracked->mark(results);
     if (finite) api::check_finite(entry.function, kept, results, debug);
-    const std::size_t own = results.size() - lockstep::trace::count_written(entry.cells);
+    const std::size_t own = results.size() - lockstep::tracing::count_written(entry.cells);
     replace_cells(entry, std::span<const Array>(results).subspan(own));
     results.resize(own);
     return api::unflattened(entry.result, results, entry.weak_results);
@@ -369,11 +370,11 @@ JitCache::JitCache(const DebugOptions& debug, Precision precision) : impl_(std::
 
 Tree JitCache::call(const TreeFunction& function, std::span<Tree> arguments) {
   Impl& impl = held(impl_, "jit");
-  if (trace::is_open()) return function(api::visible({arguments.begin(), arguments.end()}));
+  if (tracing::is_open()) return function(api::visible({arguments.begin(), arguments.end()}));
   SpaceLease lease(impl.spaces);
   api::CallSpace& space = lease.space();
-  std::unique_ptr<const Entry> own;
-  const Entry& entry = impl.find(function, arguments, space.arguments, own);
+  std::unique_ptr<const JitEntry> own;
+  const JitEntry& entry = impl.find(function, arguments, space.arguments, own);
   for (const auto& [leaf, uses] : entry.integers) api::check_integer(*uses, *space.arguments[leaf].array);
   if (own == nullptr) return impl.run(entry, space);
   api::CallSpace alone;  // its frame belongs to an executable that may go when this call ends

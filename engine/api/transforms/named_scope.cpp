@@ -9,13 +9,13 @@ namespace lockstep {
 
 struct NamedScope::Impl {
   explicit Impl(std::string path) : name(std::move(path)) {}
-  trace::ScopeName name;
+  tracing::ScopeName name;
 };
 
 NamedScope::NamedScope(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 NamedScope::NamedScope(std::string_view name) {
-  const std::string outer = trace::is_open() ? trace::scope_path() : place::layer();
+  const std::string outer = tracing::is_open() ? tracing::scope_path() : place::layer();
   impl_ = std::make_unique<Impl>(outer.empty() ? std::string(name) : outer + "/" + std::string(name));
 }
 

@@ -25,7 +25,7 @@ using detail::PartitionCall;
 using partition::ValueLayout;
 
 /// Throws MeshError or ShapeError where the layout does not fit.
-ValueLayout checked(const Layout& layout, const Mesh& mesh, const ArrayType& type, const std::string& what) {
+ValueLayout checked_layout(const Layout& layout, const Mesh& mesh, const ArrayType& type, const std::string& what) {
   const std::vector<std::string> entries = parallel::cuts_per_dimension(layout, mesh, type.shape.rank(), what);
   parallel::local_shape(type.shape, entries, mesh, what);
   ValueLayout result;
@@ -38,7 +38,7 @@ std::string path_below(const std::string& argument_path) {
   return slash == std::string::npos ? std::string() : argument_path.substr(slash + 1);
 }
 
-void check_call(const PartitionCall& options, std::size_t arguments) {
+void check_partition_call(const PartitionCall& options, std::size_t arguments) {
   if (options.mesh.axes().empty()) {
     throw MeshError("partitioned: no mesh given; write PartitionOptions{.mesh = Mesh({{\"data\", 2}}, devices), ...}");
   }
@@ -55,7 +55,7 @@ void check_call(const PartitionCall& options, std::size_t arguments) {
         "LayoutMap)",
         options.in.size(), arguments));
   }
-  if (trace::is_open() && !trace::bound_axes().empty()) {
+  if (tracing::is_open() && !tracing::bound_axes().empty()) {
     throw MeshError(fmt::format(
         "partitioned: called inside a map over {}; expected a program on whole arrays; call the function in place of "
         "what partitions it",
@@ -70,7 +70,8 @@ struct Cut {
   std::vector<ValueLayout> given;  ///< Of the arguments, as `in` has them.
 };
 
-std::vector<std::optional<ValueLayout>> output_layouts(const api::TracedTree& traced, const PartitionCall& options) {
+std::vector<std::optional<ValueLayout>> partitioned_output_layouts(const api::TracedTree& traced,
+                                                                   const PartitionCall& options) {
   std::vector<std::optional<ValueLayout>> layouts(traced.results());
   if (options.out.empty()) return layouts;
   const bool is_one = options.out.size() == 1;
@@ -87,7 +88,7 @@ std::vector<std::optional<ValueLayout>> output_layouts(const api::TracedTree& tr
     for (const std::string& path : (is_one ? traced.result : items[r]).paths()) {
       const std::string what = fmt::format("partitioned: result{}{}{}", is_one ? "" : " " + std::to_string(r),
                                            path.empty() ? "" : "/", path);
-      layouts[leaf] = checked(options.out[r](path, types[leaf]), options.mesh, types[leaf], what);
+      layouts[leaf] = checked_layout(options.out[r](path, types[leaf]), options.mesh, types[leaf], what);
       ++leaf;
     }
   }
@@ -103,24 +104,24 @@ Cut cut(const TreeFunction& function, const PartitionCall& options, const api::F
                          .output_names = {}};
   for (std::size_t i = 0; i < types.size(); ++i) {
     const Layout layout = options.in[flat.argument(i)](path_below(flat.path(i)), types[i]);
-    in.push_back(checked(layout, options.mesh, types[i], "partitioned: " + flat.path(i)));
+    in.push_back(checked_layout(layout, options.mesh, types[i], "partitioned: " + flat.path(i)));
     how.input_names.push_back(flat.path(i));
   }
   Cut result{api::trace_tree(function, flat, types), {}, in};
-  trace::refuse_written(result.traced.cells,
-                        "partitioned: the function changes state that was made outside of it; call the model within "
-                        "it, or return the new value");
+  tracing::refuse_written(result.traced.cells,
+                          "partitioned: the function changes state that was made outside of it; call the model within "
+                          "it, or return the new value");
   for (const Array& captured : result.traced.captured) in.push_back(partition::whole(captured.ndim()));
   for (const std::string& path : result.traced.result.paths()) how.output_names.push_back("result " + path);
   result.parts = partition::partition(result.traced.function, api::axis_sizes(options.mesh), std::move(in),
-                                      output_layouts(result.traced, options), how);
+                                      partitioned_output_layouts(result.traced, options), how);
   return result;
 }
 
-using Cuts = std::vector<std::vector<std::string>>;
+using CutsOfLeaves = std::vector<std::vector<std::string>>;
 
-Cuts entries(const std::vector<ValueLayout>& layouts) {
-  Cuts all;
+CutsOfLeaves entries_of_leaves(const std::vector<ValueLayout>& layouts) {
+  CutsOfLeaves all;
   for (const ValueLayout& layout : layouts) all.push_back(partition::entries_of(layout));
   return all;
 }
@@ -152,7 +153,7 @@ Array reshard(const ArrayOperand& x, const Layout& layout) {
     const int resolved = normalize_axis(dim, value.ndim(), __func__);
     entries[static_cast<std::size_t>(resolved)] = ops::collective::entry_of(axes.names());
   }
-  if (!trace::is_open()) return value;
+  if (!tracing::is_open()) return value;
   return api::bind_one(ops::primitives::with_layout(), {value}, {{"layout", std::move(entries)}, {"both_ways", true}});
 }
 
@@ -195,12 +196,12 @@ PartitionCall call_of(const PartitionOptions& options) {
 }
 
 Tree partition_call(const TreeFunction& function, const PartitionCall& options, std::vector<Tree> arguments) {
-  check_call(options, arguments.size());
+  check_partition_call(options, arguments.size());
   const api::FlatArguments flat(arguments);
   Cut made = cut(function, options, flat);
   if (made.traced.results() == 0) return made.traced.tree_of({});
-  const Cuts out = entries(made.parts.outputs);
-  Attrs attrs = api::map_attributes(options.mesh, made.parts.body, entries(made.parts.inputs), out);
+  const CutsOfLeaves out = entries_of_leaves(made.parts.outputs);
+  Attrs attrs = api::map_attributes(options.mesh, made.parts.body, entries_of_leaves(made.parts.inputs), out);
   const std::vector<Array> operands =
       api::joined(without_single_axes(flat.leaves(), made, options.mesh), made.traced.captured);
   if (options.keep_cut) return made.traced.tree_of(api::kept_cut(operands, attrs, options.mesh, out));
@@ -209,7 +210,7 @@ Tree partition_call(const TreeFunction& function, const PartitionCall& options, 
 
 LayoutPlan partition_plan(const TreeFunction& function, const PartitionCall& options,
                           const std::vector<Tree>& arguments) {
-  check_call(options, arguments.size());
+  check_partition_call(options, arguments.size());
   return plan_of(cut(function, options, api::FlatArguments(arguments)).parts.moves);
 }
 

@@ -19,10 +19,10 @@ namespace lockstep::detail {
 
 namespace {
 
-using Cuts = std::vector<std::string>;
-using Layouts = std::vector<Cuts>;
+using LeafCuts = std::vector<std::string>;
+using Layouts = std::vector<LeafCuts>;
 
-void check_call(const PmapOptions& options, std::size_t arguments, std::size_t results) {
+void check_pmap_call(const PmapOptions& options, std::size_t arguments, std::size_t results) {
   if (options.mesh.axes().empty())
     throw MeshError("pmap: no mesh given; write PmapOptions{.mesh = data_mesh(...), ...}");
   if (options.in.size() != arguments) {
@@ -32,7 +32,7 @@ void check_call(const PmapOptions& options, std::size_t arguments, std::size_t r
                     options.in.size(), arguments));
   }
   if (results == 0) throw MeshError("pmap: `out` is empty; give one layout per result (replicated, or sharded(axis))");
-  if (trace::is_open() && !trace::bound_axes().empty()) {
+  if (tracing::is_open() && !tracing::bound_axes().empty()) {
     throw MeshError(fmt::format(
         "pmap: a map inside a map over {} is not supported. Give one pmap a mesh with the axes of both, "
         "Mesh({{{{\"outer\", n}}, {{\"inner\", m}}}}, devices), cut each argument along the axes it needs, and "
@@ -50,7 +50,7 @@ struct Inputs {
 std::string what_argument(std::size_t i) { return fmt::format("pmap: argument {}", i); }
 
 /// An array that lies cut must lie as the map cuts it.
-void check_lies(const Array& array, const Mesh& mesh, const Cuts& cuts, const std::string& what) {
+void check_lies(const Array& array, const Mesh& mesh, const LeafCuts& cuts, const std::string& what) {
   const auto& cut = array.state()->cut;
   if (cut == nullptr) return;
   const Attrs wanted = api::reshard_attrs(mesh, cuts);
@@ -70,7 +70,7 @@ Inputs local_inputs(const api::FlatArguments& flat, const PmapOptions& options) 
   for (std::size_t i = 0; i < types.size(); ++i) {
     const std::string what = "pmap: " + flat.path(i);
     const Layout& layout = options.in[flat.argument(i)].of(flat.path_in_argument(i), what_argument(flat.argument(i)));
-    Cuts cuts = parallel::cuts_per_dimension(layout, options.mesh, types[i].shape.rank(), what);
+    LeafCuts cuts = parallel::cuts_per_dimension(layout, options.mesh, types[i].shape.rank(), what);
     check_lies(flat.leaves()[i], options.mesh, cuts, what);
     inputs.types.push_back({types[i].dtype, parallel::local_shape(types[i].shape, cuts, options.mesh, what),
                             parallel::cutting_axes(cuts)});
@@ -101,7 +101,7 @@ std::string maker(const ir::Function& body, ir::Var v) {
   return {};
 }
 
-Layouts output_layouts(const api::TracedTree& traced, const PmapOptions& options) {
+Layouts mapped_output_layouts(const api::TracedTree& traced, const PmapOptions& options) {
   Layouts layouts;
   std::size_t leaf = 0;
   const auto trees = result_trees(traced.result, options.out.size());
@@ -113,7 +113,7 @@ Layouts output_layouts(const api::TracedTree& traced, const PmapOptions& options
       const ArrayType& type = traced.function->type(output);
       const std::string what = fmt::format("pmap: {}{}{}", trees[r].second, path.empty() ? "" : "/", path);
       const Layout& layout = options.out[r].of(path, "pmap: " + trees[r].second);
-      Cuts cuts = parallel::cuts_per_dimension(layout, options.mesh, type.shape.rank(), what);
+      LeafCuts cuts = parallel::cuts_per_dimension(layout, options.mesh, type.shape.rank(), what);
       const AxisSet cutting = parallel::cutting_axes(cuts);
       const AxisSet left = type.varying.without(cutting);
       if (!left.empty()) {
@@ -146,15 +146,16 @@ ir::FunctionPtr with_varying_outputs(const ir::FunctionPtr& body, const Layouts&
 
 Tree pmap_call(const TreeFunction& function, const PmapOptions& options, std::vector<Tree> arguments,
                std::size_t results) {
-  check_call(options, arguments.size(), results);
+  check_pmap_call(options, arguments.size(), results);
   for (std::size_t i = 0; i < arguments.size(); ++i) options.in[i].check_used(arguments[i].paths(), what_argument(i));
   const api::FlatArguments flat(arguments);
   Inputs inputs = local_inputs(flat, options);
   const api::TracedTree traced = api::trace_tree(function, flat, inputs.types, api::axis_sizes(options.mesh));
-  trace::refuse_written(traced.cells,
-                        "pmap: the function changes state that was made outside of it; call the model within the map, "
-                        "or return the new value");
-  Layouts out = output_layouts(traced, options);
+  tracing::refuse_written(
+      traced.cells,
+      "pmap: the function changes state that was made outside of it; call the model within the map, "
+      "or return the new value");
+  Layouts out = mapped_output_layouts(traced, options);
   for (const Array& captured : traced.captured) {
     inputs.layouts.emplace_back(static_cast<std::size_t>(captured.ndim()));
   }

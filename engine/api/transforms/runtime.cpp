@@ -155,7 +155,7 @@ std::vector<Array> run(const executable::Executable& executable, std::vector<Arr
 }
 
 std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> arguments) {
-  if (trace::is_open()) return trace::inline_call(*function, arguments);
+  if (tracing::is_open()) return tracing::inline_call(*function, arguments);
   const auto executable = compiled(on_cut_arguments(function, cuts_of(arguments)));
   return run(*executable, std::move(arguments));
 }
@@ -180,7 +180,7 @@ eval::HostArray host_array(const Array& array) {
 void check_concrete(const Array& array, const std::function<std::string()>& use) {
   if (!array.has_value()) throw ValueError(fmt::format("{}: {}", use(), why_empty(array)));
   if (!array.is_traced()) return;
-  trace::check_alive(array, use());
+  tracing::check_alive(array, use());
   throw TraceError(
       fmt::format("{}: a traced value of type {} was used where its elements are needed; return it from the traced "
                   "function instead",

@@ -36,7 +36,7 @@ std::vector<Array> leaves_with_rows(const api::FlatArguments& flat) {
   return leaves;
 }
 
-void check_rows(const api::FlatArguments& rows, const SequentialMapOptions& options) {
+void check_parts_of_rows(const api::FlatArguments& rows, const SequentialMapOptions& options) {
   if (options.axis.empty()) {
     throw ValueError("sequential_map: the axis has no name; give one, {.axis = \"part\"} say, for psum and axis_index");
   }
@@ -81,12 +81,12 @@ std::vector<ArrayType> types_of_part(const std::vector<Array>& operands, const S
   return types;
 }
 
-constexpr std::size_t most_equations = 16;
+constexpr std::size_t most_body_equations = 16;
 constexpr std::int64_t most_elements = 4096, most_parts = 16;
 
 bool is_little(const ir::Scan& scan) {
   const ir::Function& body = *scan.body;
-  const bool is_short = scan.length <= most_parts && body.equations().size() <= most_equations;
+  const bool is_short = scan.length <= most_parts && body.equations().size() <= most_body_equations;
   const auto is_small = [](const ArrayType& type) { return type.size() <= most_elements; };
   const auto is_plain = [](const ir::Equation& equation) { return ir::sub_functions(equation.attrs).empty(); };
   return is_short && std::ranges::all_of(body.types(), is_small) && std::ranges::all_of(body.equations(), is_plain);
@@ -111,21 +111,21 @@ ir::FunctionPtr written_out(const ir::FunctionPtr& function) {
 Tree sequential_map(const std::function<Tree(const Tree&)>& function, const Tree& rows,
                     const SequentialMapOptions& options) {
   const api::FlatArguments flat({rows});
-  check_rows(flat, options);
+  check_parts_of_rows(flat, options);
   std::vector<Array> operands = leaves_with_rows(flat);
   for (Array& operand : operands) operand = stacked(operand, options);
   const std::size_t count = operands.size();
   const std::vector<ArrayType> types = types_of_part(operands, options);
   Tree result;
   const auto body = [&](std::span<const Array> inputs) {
-    trace::set_axis_index(options.axis, inputs[0]);
+    tracing::set_axis_index(options.axis, inputs[0]);
     std::vector<Array> leaves;
     std::size_t next = 1;
     for (const Array& leaf : flat.leaves()) leaves.push_back(has_rows(leaf) ? inputs[next++] : leaf);
     result = function(flat.rebuild(leaves)[0]);
     return result.leaves();
   };
-  const trace::Traced traced = trace::trace(body, types, ir::AxisSizes({{options.axis, options.parts}}));
+  const tracing::Traced traced = tracing::trace(body, types, ir::AxisSizes({{options.axis, options.parts}}));
   using namespace ops::control_flow;
   const ir::Function& all = *traced.function;
   const ir::FunctionPtr needed = pick(all, places(0, all.inputs().size()), places(0, all.outputs().size()),

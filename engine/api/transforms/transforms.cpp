@@ -16,16 +16,9 @@ namespace lockstep::detail {
 
 namespace {
 
-using api::active_leaves;
-using api::check_forward_mode;
-using api::filled;
 using api::FlatArguments;
-using api::inexact_of;
-using api::linearized;
-using api::matching_directions;
 using api::Reader;
 using api::TracedTree;
-using api::with_captured;
 
 }  // namespace
 
@@ -33,14 +26,16 @@ ValueAndGradients value_and_grad(const TreeFunction& function, const std::vector
                                  const std::vector<int>& argnums, const GradOptions& options) {
   const FlatArguments flat(arguments);
   const std::vector<ArrayType> types = flat.types();
-  const std::vector<bool> active = active_leaves("value_and_grad", flat, types, argnums, arguments.size(),
-                                                 options.holomorphic ? api::Leaves::complex : api::Leaves::inexact);
+  const std::vector<bool> active =
+      api::active_leaves("value_and_grad", flat, types, argnums, arguments.size(),
+                         options.holomorphic ? api::Leaves::complex : api::Leaves::inexact);
   const TracedTree traced = api::trace_tree(function, flat, types);
   if (const auto& outputs = traced.function->outputs(); !outputs.empty()) {
     api::check_results("value_and_grad", traced.function->type(outputs[0]), options.holomorphic);
   }
-  const ir::FunctionPtr both = transform::value_and_grad(
-      traced.function, with_captured(active, traced), options.holomorphic, [&](std::size_t i) { return flat.path(i); });
+  const ir::FunctionPtr both =
+      transform::value_and_grad(traced.function, api::with_captured(active, traced), options.holomorphic,
+                                [&](std::size_t i) { return flat.path(i); });
   const std::vector<Array> results = api::call(both, api::joined(flat.leaves(), traced.captured));
   Reader reader(results);
   Tree value = traced.received(reader.take(traced.function->outputs().size()));
@@ -58,48 +53,48 @@ std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>&
                           const std::vector<Tree>& tangents) {
   const FlatArguments flat(primals);
   const std::vector<ArrayType> types = flat.types();
-  const std::vector<bool> active = inexact_of(types);
-  const std::vector<Array> directions = matching_directions("jvp", "tangent", Tree::list(primals), types,
-                                                            Tree::list(tangents), active, flat.weak_types());
+  const std::vector<bool> active = api::inexact_of(types);
+  const std::vector<Array> directions = api::matching_directions("jvp", "tangent", Tree::list(primals), types,
+                                                                 Tree::list(tangents), active, flat.weak_types());
   const TracedTree traced = api::trace_tree(function, flat, types);
-  const ir::FunctionPtr both = transform::jvp(traced.function, with_captured(active, traced));
-  check_forward_mode("jvp", *both);
+  const ir::FunctionPtr both = transform::jvp(traced.function, api::with_captured(active, traced));
+  api::check_forward_mode("jvp", *both);
   const std::vector<Array> results =
       api::call(both, api::joined(api::joined(flat.leaves(), traced.captured), directions));
   Reader reader(results);
   Tree value = traced.received(reader.take(traced.function->outputs().size()));
   const std::vector<ArrayType> types_of_results = traced.result_types();
-  return {std::move(value), traced.tree_of(filled(types_of_results, inexact_of(types_of_results), reader))};
+  return {std::move(value), traced.tree_of(api::filled(types_of_results, api::inexact_of(types_of_results), reader))};
 }
 
 std::pair<Tree, std::function<std::vector<Tree>(const Tree&)>> vjp(const TreeFunction& function,
                                                                    const std::vector<Tree>& primals) {
-  auto point = linearized(function, primals, {});
+  auto point = api::linearized(function, primals, {});
   const ir::FunctionPtr transposed = transform::transpose(point->parts.linear, point->parts.residuals);
   auto back = [point, transposed](const Tree& cotangent) {
     const std::vector<ArrayType> types = point->output_types();
-    const std::vector<Array> directions = matching_directions("vjp", "cotangent", point->traced.result, types,
-                                                              cotangent, inexact_of(types), point->traced.weak);
+    const std::vector<Array> directions = api::matching_directions(
+        "vjp", "cotangent", point->traced.result, types, cotangent, api::inexact_of(types), point->traced.weak);
     const std::vector<Array> results = api::call(transposed, api::joined(point->residuals, directions));
     Reader reader(results);
-    return point->flat.rebuild(filled(point->types, point->active, reader));
+    return point->flat.rebuild(api::filled(point->types, point->active, reader));
   };
   return {point->value, std::move(back)};
 }
 
 std::pair<Tree, std::function<Tree(const std::vector<Tree>&)>> linearize(const TreeFunction& function,
                                                                          const std::vector<Tree>& primals) {
-  auto point = linearized(function, primals, {});
-  check_forward_mode("linearize", *point->parts.linear);
+  auto point = api::linearized(function, primals, {});
+  api::check_forward_mode("linearize", *point->parts.linear);
   auto forth = [point](const std::vector<Tree>& tangents) {
     const std::vector<Tree> expected = point->flat.rebuild(point->flat.leaves());
     const std::vector<Array> directions =
-        matching_directions("linearize", "tangent", Tree::list(expected), point->types, Tree::list(tangents),
-                            point->active, point->flat.weak_types());
+        api::matching_directions("linearize", "tangent", Tree::list(expected), point->types, Tree::list(tangents),
+                                 point->active, point->flat.weak_types());
     const std::vector<Array> results = api::call(point->parts.linear, api::joined(point->residuals, directions));
     Reader reader(results);
     const std::vector<ArrayType> types = point->output_types();
-    return point->traced.tree_of(filled(types, inexact_of(types), reader));
+    return point->traced.tree_of(api::filled(types, api::inexact_of(types), reader));
   };
   return {point->value, std::move(forth)};
 }
@@ -193,9 +188,9 @@ Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
   }
   const ir::AxisSizes axes = axis_name.empty() ? ir::AxisSizes() : ir::AxisSizes({{axis_name, size}});
   TracedTree traced = api::trace_tree(function, flat, types, axes, mapping_of(flat, types, in_axes, size, axis_name));
-  batched = with_captured(std::move(batched), traced);
+  batched = api::with_captured(std::move(batched), traced);
   if (traced.index) {
-    traced.captured[*traced.index] = arange(size);
+    traced.captured[*traced.index] = lockstep::arange(size);
     batched[flat.size() + *traced.index] = true;
   }
   std::vector<bool> forced(traced.results(), true);

@@ -42,7 +42,7 @@ std::string print(const StaticValue& value) {
   return std::visit(
       [](const auto& v) -> std::string {
         using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, std::string>) return quoted(v);
+        if constexpr (std::is_same_v<T, std::string>) return lockstep::quoted(v);
         if constexpr (std::is_same_v<T, double>)
           return fmt::format("{:#}", v);
         else
@@ -77,7 +77,7 @@ std::string print(const Tree& tree, const LeafPrinter& leaf) {
       return "[" + text + "]";
     case Tree::Kind::dict:
       for (const auto& [key, item] : tree.entries()) {
-        text += (text.empty() ? "" : ", ") + quoted(key) + ": " + print(item, leaf);
+        text += (text.empty() ? "" : ", ") + lockstep::quoted(key) + ": " + print(item, leaf);
       }
       return "{" + text + "}";
   }
@@ -115,7 +115,7 @@ std::string unescaped(std::string_view part) {
 }
 
 /// The path of what has that key (or index) below `prefix`.
-std::string joined(const std::string& prefix, const std::string& key) {
+std::string path_below_prefix(const std::string& prefix, const std::string& key) {
   return prefix.empty() ? escaped(key) : prefix + "/" + escaped(key);
 }
 
@@ -125,10 +125,10 @@ void for_each_leaf(const Tree& tree, const std::string& path, const Visit& visit
   if (tree.kind() == Tree::Kind::leaf) visit(path, tree.array());
   if (tree.kind() == Tree::Kind::list) {
     std::size_t i = 0;
-    for (const Tree& item : tree.items()) for_each_leaf(item, joined(path, std::to_string(i++)), visit);
+    for (const Tree& item : tree.items()) for_each_leaf(item, path_below_prefix(path, std::to_string(i++)), visit);
   }
   if (tree.kind() == Tree::Kind::dict) {
-    for (const auto& [key, item] : tree.entries()) for_each_leaf(item, joined(path, key), visit);
+    for (const auto& [key, item] : tree.entries()) for_each_leaf(item, path_below_prefix(path, key), visit);
   }
 }
 
@@ -164,8 +164,9 @@ Tree map_leaves(const Tree& tree, const std::function<Array(const std::string&, 
   if (tree.kind() == Tree::Kind::leaf) return Tree(function(path, tree.array()));
   if (!has_items(tree)) return tree;
   return map_items(tree, [&](const Tree& item, std::size_t i) {
-    return map_leaves(item, function,
-                      joined(path, tree.kind() == Tree::Kind::dict ? (*TreeAccess::keys(tree))[i] : std::to_string(i)));
+    return map_leaves(
+        item, function,
+        path_below_prefix(path, tree.kind() == Tree::Kind::dict ? (*TreeAccess::keys(tree))[i] : std::to_string(i)));
   });
 }
 
@@ -218,11 +219,11 @@ void collect_paths(const Tree& tree, const std::string& path, std::vector<std::s
   if (!path.empty()) paths.push_back(path);
   if (tree.kind() == Tree::Kind::list) {
     for (std::size_t i = 0; i < tree.items().size(); ++i) {
-      collect_paths(tree.items()[i], joined(path, std::to_string(i)), paths);
+      collect_paths(tree.items()[i], path_below_prefix(path, std::to_string(i)), paths);
     }
   }
   if (tree.kind() == Tree::Kind::dict) {
-    for (const auto& [key, item] : tree.entries()) collect_paths(item, joined(path, key), paths);
+    for (const auto& [key, item] : tree.entries()) collect_paths(item, path_below_prefix(path, key), paths);
   }
 }
 
@@ -402,18 +403,19 @@ std::optional<Difference> first_difference(const Tree& a, const Tree& b, const s
   if (a.kind() == Tree::Kind::list) {
     if (a.items().size() != b.items().size()) return Difference{path, described(a), described(b)};
     for (std::size_t i = 0; i < a.items().size(); ++i) {
-      if (auto found = first_difference(a.items()[i], b.items()[i], joined(path, std::to_string(i)))) return found;
+      if (auto found = first_difference(a.items()[i], b.items()[i], path_below_prefix(path, std::to_string(i))))
+        return found;
     }
   }
   if (a.kind() != Tree::Kind::dict) return std::nullopt;
   const TreeEntries others = b.entries();
   for (const auto& [key, item] : a.entries()) {
     const auto other = others.find(key);
-    if (other == others.end()) return Difference{joined(path, key), described(item), "missing"};
-    if (auto found = first_difference(item, other->second, joined(path, key))) return found;
+    if (other == others.end()) return Difference{path_below_prefix(path, key), described(item), "missing"};
+    if (auto found = first_difference(item, other->second, path_below_prefix(path, key))) return found;
   }
   for (const auto& [key, item] : b.entries()) {
-    if (!a.entries().contains(key)) return Difference{joined(path, key), "missing", described(item)};
+    if (!a.entries().contains(key)) return Difference{path_below_prefix(path, key), "missing", described(item)};
   }
   return std::nullopt;
 }

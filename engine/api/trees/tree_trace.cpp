@@ -45,7 +45,7 @@ std::vector<ArrayType> FlatArguments::types() const {
     if (!leaves_[i].has_value()) {
       throw ValueError(fmt::format("{}: {}", path(i), why_empty(leaves_[i])));
     }
-    types.push_back(trace::type_in_trace(leaves_[i]));
+    types.push_back(tracing::type_in_trace(leaves_[i]));
   }
   return types;
 }
@@ -69,7 +69,7 @@ std::vector<Tree> FlatArguments::rebuild(std::span<const Array> leaves) const {
   return trees;
 }
 
-std::size_t TracedTree::written() const { return trace::count_written(cells); }
+std::size_t TracedTree::written() const { return tracing::count_written(cells); }
 
 std::vector<ArrayType> TracedTree::result_types() const {
   std::vector<ArrayType> types = function->output_types();
@@ -78,7 +78,7 @@ std::vector<ArrayType> TracedTree::result_types() const {
 }
 
 Tree TracedTree::received(std::span<const Array> values) const {
-  trace::replace_all(cells, values.subspan(results()));
+  tracing::replace_all(cells, values.subspan(results()));
   return tree_of(values.first(results()));
 }
 
@@ -92,7 +92,7 @@ TracedTree trace_tree(const TreeFunction& function, const FlatArguments& argumen
     result = function(arguments.rebuild(inputs));
     return passed(result.leaves(), weak);
   };
-  trace::Traced traced = trace::trace(body, types, axes, std::move(mapping));
+  tracing::Traced traced = tracing::trace(body, types, axes, std::move(mapping));
   return {std::move(traced.function), std::move(traced.captured),
           skeleton(result),           std::move(weak),
           std::move(traced.cells),    traced.index};

@@ -13,10 +13,10 @@
 namespace lockstep::compile {
 namespace {
 
-enum class Place : std::uint8_t { none, fixed, result, window, arena, shard, scratch };
+enum class MemoryPlace : std::uint8_t { none, fixed, result, window, arena, shard, scratch };
 
 struct Root {
-  Place place = Place::none;
+  MemoryPlace place = MemoryPlace::none;
   bool per_tile = false;
   bool is_output = false;
   int block = -1;
@@ -24,7 +24,7 @@ struct Root {
 
 /// Memory that one root, or several that follow each other in place, occupy.
 struct Allocation {
-  Place place = Place::none;
+  MemoryPlace place = MemoryPlace::none;
   UnitTime domain;  // scratch: that of the units which use it
   Interval interval;
 };
@@ -78,7 +78,7 @@ class Placer {
   /// Whether the result has a root that is no earlier result's.
   bool has_own_root(int i) {
     const int r = root_of_result(i);
-    return root(r).place == Place::result && result_.result_of_root[r] == i;
+    return root(r).place == MemoryPlace::result && result_.result_of_root[r] == i;
   }
 
   /// Times: units one after the other by step.
@@ -99,31 +99,31 @@ class Placer {
     Root& it = root(r);
     if (stored.root != r) return;
     if (stored.memory != Memory::own) {
-      it.place = Place::fixed;
+      it.place = MemoryPlace::fixed;
       return;
     }
     const int w = writer_of(r);
     if (w < 0) return;
     if (stored.in_window >= 0) {
-      it.place = Place::window;
+      it.place = MemoryPlace::window;
       return;
     }
     if (it.is_output) {
-      it.place = Place::result;
+      it.place = MemoryPlace::result;
       return;
     }
     const Unit& writer = unit(w);
     if (writer.together) {
-      it.place = Place::arena;
+      it.place = MemoryPlace::arena;
       return;
     }
     const bool stays = std::ranges::all_of(
         readers_of(r), [&](int u) { return time_of(u) == time_of(w) && (u == w || !may_move(writer)); });
     const bool waits = stored.pmap >= 0 && !has_shard_alone(stored) && is_read_behind_shards(r);
     if (stored.pmap != writer.pmap || !stays || waits) {
-      it.place = stored.pmap >= 0 ? Place::shard : Place::arena;
+      it.place = stored.pmap >= 0 ? MemoryPlace::shard : MemoryPlace::arena;
     } else {
-      it.place = has_shard_alone(stored) ? Place::shard : Place::scratch;
+      it.place = has_shard_alone(stored) ? MemoryPlace::shard : MemoryPlace::scratch;
       // Behind the shards readers do not go tile by tile along with it.
       const bool is_alone = std::ranges::all_of(readers_of(r), [&](int u) { return u == w; });
       it.per_tile = writer.tiled > 0 && (writer.behind_shards < 0 || is_alone);
@@ -262,13 +262,14 @@ class Placer {
       const int donor = result_.donors[i];
       const auto may_give = [&](int a) {
         const Root& operand = root(a);
-        if ((operand.place != Place::arena && operand.place != Place::scratch) || operand.per_tile) return false;
+        if ((operand.place != MemoryPlace::arena && operand.place != MemoryPlace::scratch) || operand.per_tile)
+          return false;
         const int writer = writer_of(a);
         return !unit(writer).together && unit(writer).pmap < 0 &&
                (donor < 0 || is_dead_for(program_.arguments[donor], writer, written_value(a)));
       };
       while ((r = operand_in_place(r, writer_of(r), may_give)) >= 0) {
-        root(r).place = Place::result;
+        root(r).place = MemoryPlace::result;
         result_.result_of_root[r] = i;
       }
     }
@@ -276,8 +277,8 @@ class Placer {
 
   // ---- blocks ----------------------------------------------------------------------------------------------------
 
-  bool is_planned(Place place) const {
-    return place == Place::arena || place == Place::shard || place == Place::scratch;
+  bool is_planned(MemoryPlace place) const {
+    return place == MemoryPlace::arena || place == MemoryPlace::shard || place == MemoryPlace::scratch;
   }
 
   void make_blocks(int u) {
@@ -295,7 +296,7 @@ class Placer {
         continue;
       }
       Allocation block{it.place, {}, wanted};
-      if (it.place == Place::scratch) block.domain = time_of(u);
+      if (it.place == MemoryPlace::scratch) block.domain = time_of(u);
       it.block = blocks_.add(block);
     }
   }
@@ -304,7 +305,7 @@ class Placer {
   void make_scratch_block(int u) {
     const std::size_t bytes = kernel_scratch(unit(u));
     if (bytes == 0) return;
-    scratch_of_.emplace_back(u, blocks_.add({Place::scratch, time_of(u), {bytes, time_[u], time_[u]}}));
+    scratch_of_.emplace_back(u, blocks_.add({MemoryPlace::scratch, time_of(u), {bytes, time_[u], time_[u]}}));
   }
 
   /// A dying operand's block that unit `u` may write `r` into, or -1. Not one of those given away.
@@ -330,8 +331,8 @@ class Placer {
       const int a = units_.root(ref.value);
       const Root& operand = root(a);
       if (!may_give(a)) continue;
-      if (operand.place == Place::shard && it.pmap < 0) continue;
-      if (operand.place == Place::arena && it.pmap >= 0) continue;
+      if (operand.place == MemoryPlace::shard && it.pmap < 0) continue;
+      if (operand.place == MemoryPlace::arena && it.pmap >= 0) continue;
       if (value(a).nbytes() != value(r).nbytes() || ref.shard >= 0 || value(ref.value).cut >= 0) {
         continue;
       }
@@ -360,18 +361,20 @@ class Placer {
     for (int u : readers_of(r)) interval.last = std::max(interval.last, end_of(u, it.place));
     return interval;
   }
-  bool is_ordered(int u, Place place) const {
-    return place == Place::scratch || (place == Place::shard && unit(u).pmap >= 0);
+  bool is_ordered(int u, MemoryPlace place) const {
+    return place == MemoryPlace::scratch || (place == MemoryPlace::shard && unit(u).pmap >= 0);
   }
-  std::int64_t begin_of(int u, Place place) const {
+  std::int64_t begin_of(int u, MemoryPlace place) const {
     return is_ordered(u, place) ? time_[u] : step_begin_[time_of(u).step];
   }
-  std::int64_t end_of(int u, Place place) const { return is_ordered(u, place) ? time_[u] : step_end_[time_of(u).step]; }
+  std::int64_t end_of(int u, MemoryPlace place) const {
+    return is_ordered(u, place) ? time_[u] : step_end_[time_of(u).step];
+  }
 
   // ---- offsets ---------------------------------------------------------------------------------------------------
 
   void plan() {
-    std::map<std::tuple<Place, int, int>, std::vector<int>> domains;
+    std::map<std::tuple<MemoryPlace, int, int>, std::vector<int>> domains;
     for (int b = 0; b < blocks_.size(); ++b) {
       domains[{blocks_[b].place, blocks_[b].domain.step, blocks_[b].domain.group}].push_back(b);
     }
@@ -381,10 +384,10 @@ class Placer {
       for (int b : members) intervals.push_back(blocks_[b].interval);
       const MemoryPlan plan = plan_memory(intervals);
       for (std::size_t i = 0; i < members.size(); ++i) offsets[members[i]] = plan.offsets[i];
-      const Place place = std::get<0>(domain);
-      std::size_t& total = place == Place::arena   ? result_.arena_bytes
-                           : place == Place::shard ? result_.shard_bytes
-                                                   : result_.scratch_bytes;
+      const MemoryPlace place = std::get<0>(domain);
+      std::size_t& total = place == MemoryPlace::arena   ? result_.arena_bytes
+                           : place == MemoryPlace::shard ? result_.shard_bytes
+                                                         : result_.scratch_bytes;
       total = std::max(total, plan.bytes);
     }
     result_.scratch = IdVector<std::uint64_t>(units_.units.size(), 0);
@@ -399,28 +402,28 @@ class Placer {
       const auto index = static_cast<std::uint32_t>(value(r).index);
       Placement& placement = result_.of_value[r];
       switch (roots_[r].place) {
-        case Place::none:
+        case MemoryPlace::none:
           break;
-        case Place::fixed:
+        case MemoryPlace::fixed:
           if (value(r).memory == Memory::argument) {
             placement.base = base::first_argument + index;
           } else {
             placement = {base::constants, index, false};
           }
           break;
-        case Place::result:
+        case MemoryPlace::result:
           placement.base = first_result + static_cast<std::uint32_t>(result_.result_of_root[r]);
           break;
-        case Place::window:
+        case MemoryPlace::window:
           placement = {base::window, static_cast<std::uint64_t>(value(r).in_window), false};
           break;
-        case Place::arena:
+        case MemoryPlace::arena:
           placement.base = base::arena;
           break;
-        case Place::shard:
+        case MemoryPlace::shard:
           placement.base = base::shard;
           break;
-        case Place::scratch:
+        case MemoryPlace::scratch:
           placement.base = base::scratch;
           break;
       }

@@ -25,8 +25,8 @@ namespace {
 using ir::Equation;
 using ir::Var;
 using ops::collective::is_cut;
-using Layout = std::vector<std::string>;
-using Layouts = std::vector<Layout>;
+using ops::collective::Layout;
+using ops::collective::Layouts;
 using CutPtr = std::shared_ptr<const CutLayout>;
 
 /// Finds how the values of a function lie.

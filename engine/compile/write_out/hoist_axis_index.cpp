@@ -17,9 +17,9 @@ using ir::Equation;
 using ir::FunctionPtr;
 using ir::Var;
 using passes::Draft;
-using Axes = std::vector<std::string>;
+using AxisNames = std::vector<std::string>;
 
-void collect_axes(const Equation& equation, Axes& axes) {
+void collect_axes(const Equation& equation, AxisNames& axes) {
   for (const FunctionPtr& f : ir::sub_functions(equation.attrs)) {
     ir::for_each_equation(*f, [&](const Equation& inner) {
       if (inner.primitive != &ops::primitives::axis_index()) return;
@@ -32,10 +32,10 @@ void collect_axes(const Equation& equation, Axes& axes) {
 ArrayType index_type(const std::string& axis) { return {DType::int32, Shape{}, {axis}}; }
 
 using IndexOf = std::function<Var(const std::string&)>;
-Equation with_operands(const Equation& equation, const Axes& axes, const IndexOf& index_of);
+Equation with_operands(const Equation& equation, const AxisNames& axes, const IndexOf& index_of);
 
 /// The function with inputs for the coordinates along `axes`, from input `at` on, instead of axis_index equations.
-FunctionPtr with_inputs(const ir::Function& function, const Axes& axes, std::size_t at) {
+FunctionPtr with_inputs(const ir::Function& function, const AxisNames& axes, std::size_t at) {
   Draft draft(function);
   passes::Substitution substitution;
   std::vector<Var> indices;
@@ -50,7 +50,7 @@ FunctionPtr with_inputs(const ir::Function& function, const Axes& axes, std::siz
       substitution.replace(equation.outputs[0], index_of(equation.attrs.get<std::string>("axis")));
       continue;
     }
-    Axes inner;
+    AxisNames inner;
     collect_axes(equation, inner);
     kept.push_back(inner.empty() ? std::move(equation) : with_operands(equation, inner, index_of));
   }
@@ -61,7 +61,7 @@ FunctionPtr with_inputs(const ir::Function& function, const Axes& axes, std::siz
 }
 
 /// An equation with sub-functions, given the coordinates as operands more.
-Equation with_operands(const Equation& equation, const Axes& axes, const IndexOf& index_of) {
+Equation with_operands(const Equation& equation, const AxisNames& axes, const IndexOf& index_of) {
   std::vector<Var> indices;
   for (const std::string& axis : axes) indices.push_back(index_of(axis));
   const ir::Extend extend = [&](const ir::Function& f, std::size_t at) { return with_inputs(f, axes, at); };

@@ -17,8 +17,6 @@
 namespace lockstep::compile {
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 /// Of the sum; and of all that is read and computed for it, over all shards: more is worth a meeting.
 constexpr std::int64_t most_results = 64;
 constexpr std::int64_t most_elements = std::int64_t{1} << 16;

@@ -8,6 +8,7 @@
 #include "engine/compile/write_out/writer.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/collective/dimension_axes.h"
+#include "engine/ops/collective/map_types.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep::compile {
@@ -16,7 +17,7 @@ namespace {
 using ir::Equation;
 using ir::Var;
 using ops::collective::is_cut;
-using Layouts = std::vector<std::vector<std::string>>;
+using ops::collective::Layouts;
 
 }  // namespace
 

@@ -34,7 +34,7 @@ std::size_t records_of(const MappedFile& file, const Form& form) {
 }
 
 /// Images of all files, channels moved from first to last.
-Dataset load(const std::vector<std::filesystem::path>& paths, const Form& form) {
+Dataset load_batches(const std::vector<std::filesystem::path>& paths, const Form& form) {
   std::vector<std::unique_ptr<MappedFile>> files;
   std::size_t rows = 0;
   for (const std::filesystem::path& path : paths) {
@@ -78,11 +78,12 @@ Dataset load(const std::vector<std::filesystem::path>& paths, const Form& form) 
 Cifar load_cifar10(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> batches;
   for (int i = 1; i <= 5; ++i) batches.push_back(folder / ("data_batch_" + std::to_string(i) + ".bin"));
-  return {.train = load(batches, cifar10), .test = load({folder / "test_batch.bin"}, cifar10)};
+  return {.train = load_batches(batches, cifar10), .test = load_batches({folder / "test_batch.bin"}, cifar10)};
 }
 
 Cifar load_cifar100(const std::filesystem::path& folder) {
-  return {.train = load({folder / "train.bin"}, cifar100), .test = load({folder / "test.bin"}, cifar100)};
+  return {.train = load_batches({folder / "train.bin"}, cifar100),
+          .test = load_batches({folder / "test.bin"}, cifar100)};
 }
 
 }  // namespace lockstep::data

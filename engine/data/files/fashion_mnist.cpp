@@ -56,7 +56,7 @@ HostTable labels(const std::filesystem::path& path, std::int64_t rows) {
   return table;
 }
 
-Dataset load(const std::filesystem::path& folder, const std::string& split) {
+Dataset load_split(const std::filesystem::path& folder, const std::string& split) {
   Dataset dataset{.x = images(existing(folder, split + "-images-idx3-ubyte")), .y = {}, .classes = classes};
   dataset.y = labels(existing(folder, split + "-labels-idx1-ubyte"), dataset.rows());
   return dataset;
@@ -65,7 +65,7 @@ Dataset load(const std::filesystem::path& folder, const std::string& split) {
 }  // namespace
 
 FashionMnist load_fashion_mnist(const std::filesystem::path& folder) {
-  return {.train = load(folder, "train"), .test = load(folder, "t10k")};
+  return {.train = load_split(folder, "train"), .test = load_split(folder, "t10k")};
 }
 
 }  // namespace lockstep::data

@@ -15,6 +15,9 @@ namespace lockstep::data {
 
 static_assert(std::endian::native == std::endian::little, "numbers are read as they lie in little-endian files");
 
+/// Deflate turns one byte into at most so many.
+inline constexpr std::uint64_t largest_deflate_ratio = 1032;
+
 /// The bytes of a file, or of a part of one, for a reader: every read is checked, every error says where.
 class FileBytes {
  public:

@@ -8,13 +8,12 @@
 
 #include <lockstep/error.h>
 
+#include "engine/data/files/file_bytes.h"
+
 namespace lockstep::data {
 namespace {
 
-/// Deflate turns one byte into at most 1032.
-constexpr std::uint64_t largest_ratio = 1032;
-
-[[noreturn]] void fail(const std::string& name, const std::string& what) {
+[[noreturn]] void fail_in_gzip(const std::string& name, const std::string& what) {
   throw DataError("[read_idx] " + name + ": " + what);
 }
 
@@ -30,14 +29,15 @@ struct GzipFile::Handle {
 GzipFile::GzipFile(std::filesystem::path path) : name_(path.string()), handle_(std::make_unique<Handle>()) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) fail(name_, "no such file; check the folder given for the data");
-  if (!std::filesystem::is_regular_file(status)) fail(name_, "is no regular file; give a plain or gzip IDX file");
+  if (!std::filesystem::exists(status)) fail_in_gzip(name_, "no such file; check the folder given for the data");
+  if (!std::filesystem::is_regular_file(status))
+    fail_in_gzip(name_, "is no regular file; give a plain or gzip IDX file");
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) fail(name_, "size cannot be read: " + error.message());
+  if (error) fail_in_gzip(name_, "size cannot be read: " + error.message());
   handle_->file = gzopen(name_.c_str(), "rb");
-  if (handle_->file == nullptr) fail(name_, std::string("cannot be opened: ") + std::strerror(errno));
+  if (handle_->file == nullptr) fail_in_gzip(name_, std::string("cannot be opened: ") + std::strerror(errno));
   // gzdirect looks at the first bytes: 1 means that there is no gzip header.
-  longest_ = gzdirect(handle_->file) == 1 ? size : size * largest_ratio;
+  longest_ = gzdirect(handle_->file) == 1 ? size : size * largest_deflate_ratio;
 }
 
 GzipFile::~GzipFile() = default;
@@ -51,7 +51,7 @@ std::size_t GzipFile::read(std::span<std::byte> bytes) {
     int code = Z_OK;
     const char* message = gzerror(handle_->file, &code);
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-      fail(name_, std::string("is damaged or cut short: ") + message);
+      fail_in_gzip(name_, std::string("is damaged or cut short: ") + message);
     }
     if (got == 0) break;
     done += static_cast<std::size_t>(got);

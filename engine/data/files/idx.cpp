@@ -10,16 +10,16 @@
 namespace lockstep::data {
 namespace {
 
-[[noreturn]] void fail(const GzipFile& file, std::uint64_t offset, const std::string& what) {
+[[noreturn]] void fail_at_byte(const GzipFile& file, std::uint64_t offset, const std::string& what) {
   throw DataError("[read_idx] " + file.name() + ", byte " + std::to_string(offset) + ": " + what);
 }
 
 void read_exactly(GzipFile& file, std::span<std::byte> bytes, std::uint64_t offset, const std::string& field) {
   const std::size_t got = file.read(bytes);
   if (got == bytes.size()) return;
-  fail(file, offset + got,
-       "the file ends in the " + field + ": " + std::to_string(bytes.size()) + " bytes expected, " +
-           std::to_string(got) + " found");
+  fail_at_byte(file, offset + got,
+               "the file ends in the " + field + ": " + std::to_string(bytes.size()) + " bytes expected, " +
+                   std::to_string(got) + " found");
 }
 
 DType element_type(const GzipFile& file, unsigned code) {
@@ -39,10 +39,10 @@ DType element_type(const GzipFile& file, unsigned code) {
     default:
       break;
   }
-  fail(file, 2,
-       "unknown element type " + std::to_string(code) +
-           "; IDX knows 8 (uint8), 9 (int8), 11 (int16), 12 (int32), 13 "
-           "(float32), 14 (float64)");
+  fail_at_byte(file, 2,
+               "unknown element type " + std::to_string(code) +
+                   "; IDX knows 8 (uint8), 9 (int8), 11 (int16), 12 (int32), 13 "
+                   "(float32), 14 (float64)");
 }
 
 Shape read_extents(GzipFile& file, int rank) {
@@ -53,7 +53,8 @@ Shape read_extents(GzipFile& file, int rank) {
     read_exactly(file, bytes, offset, "extent of dimension " + std::to_string(i));
     std::uint64_t extent = 0;
     for (const std::byte b : bytes) extent = extent << 8 | std::to_integer<std::uint64_t>(b);
-    if (extent == 0) fail(file, offset, "dimension " + std::to_string(i) + " has extent 0; expected at least 1");
+    if (extent == 0)
+      fail_at_byte(file, offset, "dimension " + std::to_string(i) + " has extent 0; expected at least 1");
     extents.push_back(static_cast<std::int64_t>(extent));
   }
   return Shape(extents);
@@ -64,9 +65,9 @@ std::uint64_t body_bytes(const GzipFile& file, const Shape& shape, DType dtype) 
   std::uint64_t bytes = size_of(dtype);
   for (const std::int64_t extent : shape) {
     if (bytes > file.longest() / static_cast<std::uint64_t>(extent)) {
-      fail(file, 4,
-           "extents " + to_string(shape) + " of " + std::string(name(dtype)) +
-               " need more bytes than the file can hold (" + std::to_string(file.longest()) + " at most)");
+      fail_at_byte(file, 4,
+                   "extents " + to_string(shape) + " of " + std::string(name(dtype)) +
+                       " need more bytes than the file can hold (" + std::to_string(file.longest()) + " at most)");
     }
     bytes *= static_cast<std::uint64_t>(extent);
   }
@@ -84,7 +85,7 @@ std::vector<std::byte> read_body(GzipFile& file, std::uint64_t bytes, std::uint6
   }
   std::array<std::byte, 1> surplus{};
   if (file.read(surplus) != 0) {
-    fail(file, offset + bytes, "bytes follow the body; the header says that the file ends here");
+    fail_at_byte(file, offset + bytes, "bytes follow the body; the header says that the file ends here");
   }
   return body;
 }
@@ -103,12 +104,12 @@ HostTable read_idx(const std::filesystem::path& path) {
   std::array<std::byte, 4> magic{};
   read_exactly(file, magic, 0, "magic number");
   if (magic[0] != std::byte{0} || magic[1] != std::byte{0}) {
-    fail(file, 0, "the first two bytes are not 0; this is no IDX file");
+    fail_at_byte(file, 0, "the first two bytes are not 0; this is no IDX file");
   }
   const DType dtype = element_type(file, std::to_integer<unsigned>(magic[2]));
   const int rank = std::to_integer<int>(magic[3]);
   if (rank < 1 || rank > Shape::max_rank) {
-    fail(file, 3, "rank " + std::to_string(rank) + "; expected 1 to " + std::to_string(Shape::max_rank));
+    fail_at_byte(file, 3, "rank " + std::to_string(rank) + "; expected 1 to " + std::to_string(Shape::max_rank));
   }
   const Shape shape = read_extents(file, rank);
   const std::uint64_t header = 4 + 4 * static_cast<std::uint64_t>(rank);

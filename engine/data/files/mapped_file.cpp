@@ -17,7 +17,7 @@
 namespace lockstep::data {
 namespace {
 
-[[noreturn]] void fail(const std::string& who, const std::string& name, const std::string& what) {
+[[noreturn]] void fail_to_map(const std::string& who, const std::string& name, const std::string& what) {
   throw DataError("[" + who + "] " + name + ": " + what);
 }
 
@@ -25,15 +25,15 @@ namespace {
 std::pair<int, std::size_t> open_regular(const std::string& name, const std::string& who) {
   struct stat status = {};
   if (::stat(name.c_str(), &status) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) fail(who, name, "no such file; check the path");
-    fail(who, name, std::string("cannot be opened: ") + std::strerror(errno));
+    if (errno == ENOENT || errno == ENOTDIR) fail_to_map(who, name, "no such file; check the path");
+    fail_to_map(who, name, std::string("cannot be opened: ") + std::strerror(errno));
   }
-  if (!S_ISREG(status.st_mode)) fail(who, name, "is no regular file; give the path of a file");
+  if (!S_ISREG(status.st_mode)) fail_to_map(who, name, "is no regular file; give the path of a file");
   const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) fail(who, name, std::string("cannot be opened: ") + std::strerror(errno));
+  if (descriptor < 0) fail_to_map(who, name, std::string("cannot be opened: ") + std::strerror(errno));
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(descriptor);
-    fail(who, name, "is no regular file; give the path of a file");
+    fail_to_map(who, name, "is no regular file; give the path of a file");
   }
   return {descriptor, static_cast<std::size_t>(status.st_size)};
 }
@@ -57,7 +57,7 @@ MappedFile::MappedFile(const std::filesystem::path& path, std::string who)
   if (memory == MAP_FAILED) {
     const int error = errno;
     ::close(descriptor_);
-    fail(who_, name_, std::string("cannot be mapped into memory: ") + std::strerror(error));
+    fail_to_map(who_, name_, std::string("cannot be mapped into memory: ") + std::strerror(error));
   }
   begin_ = static_cast<const std::byte*>(memory);
 }
@@ -70,9 +70,9 @@ MappedFile::~MappedFile() {
 std::span<const std::byte> MappedFile::bytes(std::size_t begin, std::size_t size) const {
   struct stat status = {};
   if (::fstat(descriptor_, &status) != 0 || static_cast<std::size_t>(status.st_size) < begin + size) {
-    fail(who_, name_,
-         "byte " + std::to_string(begin) + ": " + std::to_string(size) + " bytes expected, the file now has " +
-             std::to_string(status.st_size) + " in all; it was cut while it was in use");
+    fail_to_map(who_, name_,
+                "byte " + std::to_string(begin) + ": " + std::to_string(size) + " bytes expected, the file now has " +
+                    std::to_string(status.st_size) + " in all; it was cut while it was in use");
   }
   return {begin_ + begin, size};
 }
@@ -98,7 +98,7 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, const std::s
     if (got <= 0) {
       const std::string why = got < 0 ? std::strerror(errno) : "it was cut while it was read";
       ::close(descriptor);
-      fail(who, name, "byte " + std::to_string(done) + ": " + std::to_string(size) + " bytes expected: " + why);
+      fail_to_map(who, name, "byte " + std::to_string(done) + ": " + std::to_string(size) + " bytes expected: " + why);
     }
     done += static_cast<std::size_t>(got);
   }

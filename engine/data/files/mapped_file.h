@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/export.h>
+
 namespace lockstep::data {
 
 /// A file's bytes, mapped into memory: pages come as they are read. Throws DataError for what is no regular file or cannot
 /// be opened; `who` is the reader that errors name.
-class MappedFile {
+class LOCKSTEP_API MappedFile {
  public:
   MappedFile(const std::filesystem::path& path, std::string who);
   ~MappedFile();

@@ -19,8 +19,6 @@ constexpr std::uint64_t end_size = 22;
 constexpr std::uint64_t locator_size = 20;
 constexpr std::uint64_t central_size = 46;
 constexpr std::uint64_t local_size = 30;
-/// Deflate turns one byte into at most 1032.
-constexpr std::uint64_t largest_ratio = 1032;
 constexpr std::uint32_t is_long = 0xFFFFFFFF;
 
 struct Directory {
@@ -143,7 +141,7 @@ ZipEntry read_entry(const FileBytes& file, std::uint64_t& at) {
   check_local_header(file, local, entry);
   entry.begin = local + local_size + entry.name.size() + file.number<std::uint16_t>(local + 28, "entry's local header");
   file.part(entry.begin, entry.packed, "entry " + shown(entry.name));
-  if (entry.is_deflated ? entry.size / largest_ratio > entry.packed : entry.size != entry.packed) {
+  if (entry.is_deflated ? entry.size / largest_deflate_ratio > entry.packed : entry.size != entry.packed) {
     file.fail(at + 24, "entry " + shown(entry.name) + " says " + std::to_string(entry.size) + " bytes, which its " +
                            std::to_string(entry.packed) + " in the file cannot hold");
   }

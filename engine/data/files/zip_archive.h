@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <lockstep/export.h>
+
 namespace lockstep::data {
 
 /// One file of an archive.
@@ -20,10 +22,11 @@ struct ZipEntry {
 
 /// The directory of a ZIP archive (PKWARE's APPNOTE 6.3), with ZIP64's long sizes; stored and deflated entries. Throws
 /// DataError for anything else, for entries that overlap or repeat a name, and for what lies outside of the file.
-std::vector<ZipEntry> zip_entries(std::span<const std::byte> bytes, const std::string& file, const std::string& who);
+LOCKSTEP_API std::vector<ZipEntry> zip_entries(std::span<const std::byte> bytes, const std::string& file,
+                                               const std::string& who);
 
 /// An entry's bytes, which must have the size and CRC-32 that the directory says. Memory grows with what is inflated.
-std::vector<std::byte> unpack(std::span<const std::byte> bytes, const ZipEntry& entry, const std::string& file,
-                              const std::string& who);
+LOCKSTEP_API std::vector<std::byte> unpack(std::span<const std::byte> bytes, const ZipEntry& entry,
+                                           const std::string& file, const std::string& who);
 
 }  // namespace lockstep::data

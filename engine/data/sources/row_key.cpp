@@ -11,21 +11,21 @@
 namespace lockstep::data {
 namespace {
 
-constexpr std::uint32_t domain = 0x7F4A'7C15;
+constexpr std::uint32_t row_domain = 0x7F4A'7C15;
 
 }  // namespace
 
 RowKey::RowKey(std::uint64_t seed, std::uint64_t epoch, std::int64_t row) {
   const auto index = static_cast<std::uint64_t>(row);
   const auto words = backend::threefry2x32(
-      epoch_key(seed, epoch, domain), {static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(index)});
+      epoch_key(seed, epoch, row_domain), {static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(index)});
   words_[0] = words[0];
   words_[1] = words[1];
 }
 
 std::vector<RowKey> RowKey::of_rows(std::uint64_t seed, std::uint64_t epoch, std::span<const std::int64_t> rows) {
   constexpr std::size_t lanes = 32;
-  const auto of_epoch = epoch_key(seed, epoch, domain);
+  const auto of_epoch = epoch_key(seed, epoch, row_domain);
   std::vector<RowKey> keys(rows.size(), RowKey());
   std::uint32_t x[lanes], y[lanes];
   for (std::size_t first = 0; first < rows.size(); first += lanes) {
@@ -45,7 +45,7 @@ std::vector<RowKey> RowKey::of_rows(std::uint64_t seed, std::uint64_t epoch, std
 }
 
 RowKey RowKey::fold_in(std::uint32_t n) const {
-  const auto words = backend::threefry2x32({words_[0], words_[1]}, {domain, n});
+  const auto words = backend::threefry2x32({words_[0], words_[1]}, {row_domain, n});
   RowKey key;
   key.words_[0] = words[0];
   key.words_[1] = words[1];

@@ -14,11 +14,6 @@
 namespace lockstep::data {
 namespace {
 
-void check_row(const char* who, std::int64_t i, std::int64_t rows) {
-  if (i >= 0 && i < rows) return;
-  throw DataError(fmt::format("[{}] row {} of a source of {} rows; give rows from 0 on, below that", who, i, rows));
-}
-
 /// Other rows of one source: as many as it is told, row i of it being one that a function knows.
 template <class Place>
 class Placed final : public Source {

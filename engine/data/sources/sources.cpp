@@ -12,12 +12,6 @@
 namespace lockstep::data {
 namespace {
 
-void check_row(std::string_view who, std::int64_t i, std::int64_t rows) {
-  if (i >= 0 && i < rows) return;
-  throw DataError("[" + std::string(who) + "] row " + std::to_string(i) + " of a source of " + std::to_string(rows) +
-                  " rows; give rows from 0 on, below that");
-}
-
 class Tables final : public Source {
  public:
   explicit Tables(std::vector<std::pair<std::string, HostTable>> tables) : tables_(std::move(tables)) {

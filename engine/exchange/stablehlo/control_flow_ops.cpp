@@ -8,12 +8,7 @@
 namespace lockstep::exchange {
 namespace {
 
-Tree list_of(const std::vector<Array>& arrays) {
-  std::vector<Tree> items(arrays.begin(), arrays.end());
-  return Tree::list(std::move(items));
-}
-
-std::vector<Array> loop(const OpCall& call) {
+std::vector<Array> while_call(const OpCall& call) {
   if (call.op.regions.size() != 2) call.refuse("it needs cond and do");
   const mlir::Region &cond = call.op.regions[0], &body = call.op.regions[1];
   const auto condition = [&](const Tree& carry) -> Array {
@@ -30,7 +25,7 @@ TreeFunction branch(const OpCall& call, std::size_t i) {
       [&call, i](const std::vector<Tree>&) { return list_of(call.importer.run(call.op.regions[i], {}, &call.values)); };
 }
 
-std::vector<Array> choose(const OpCall& call) {
+std::vector<Array> case_call(const OpCall& call) {
   if (call.op.regions.empty()) call.refuse("it has no branch");
   if (call.op.name == "stablehlo.if") {
     if (call.op.regions.size() != 2) call.refuse("it needs two branches");
@@ -48,8 +43,8 @@ std::vector<Array> choose(const OpCall& call) {
 
 std::vector<Array> apply_control_flow(const OpCall& call) {
   const std::string& name = call.op.name;
-  if (name == "stablehlo.while") return loop(call);
-  if (name == "stablehlo.case" || name == "stablehlo.if") return choose(call);
+  if (name == "stablehlo.while") return while_call(call);
+  if (name == "stablehlo.case" || name == "stablehlo.if") return case_call(call);
   if (name == "func.call")
     return call.importer.call(call.importer.func(call.op.symbol, call.op), call.operands, call.op.line);
   if (name == "stablehlo.composite") {

@@ -12,13 +12,7 @@ namespace {
 
 namespace primitives = ops::primitives;
 
-std::vector<ArrayType> types_of(const Terms& terms) {
-  std::vector<ArrayType> types;
-  for (const Term& term : terms) types.push_back(term.type);
-  return types;
-}
-
-Terms joined(const Terms& a, const Terms& b) {
+Terms one_list(const Terms& a, const Terms& b) {
   Terms all = a;
   all.insert(all.end(), b.begin(), b.end());
   return all;
@@ -30,14 +24,14 @@ Terms part(const Terms& terms, std::size_t begin, std::size_t count) {
 }
 
 /// What is closed over stands in the regions as it is.
-Terms while_loop(const Lowering& l) {
+Terms while_rule(const Lowering& l) {
   const ir::WhileLoop loop = ir::WhileLoop::of(l.attrs());
   const Terms cond_consts = part(l.operands, 0, loop.cond_consts);
   const Terms body_consts = part(l.operands, loop.cond_consts, loop.body_consts);
   const Terms init = part(l.operands, loop.cond_consts + loop.body_consts, loop.carries());
   const auto region = [&](const ir::FunctionPtr& function, const Terms& consts) {
     return l.out.region(types_of(init),
-                        [&](const Terms& carry) { return l.out.body(*function, joined(consts, carry)); });
+                        [&](const Terms& carry) { return l.out.body(*function, one_list(consts, carry)); });
   };
   const std::string cond = region(loop.cond, cond_consts), body = region(loop.body, body_consts);
   return l.out.ops("stablehlo.while", init, types_of(init), "", {cond, body});
@@ -65,7 +59,7 @@ Terms counted_loop(const Lowering& l, std::int64_t length, bool reverse, const T
                    const std::function<Terms(const Terms& state, const Term& index, const Term& zero)>& step) {
   const ArrayType counter{DType::int32, {}, {}};
   const Term zero = l.out.splat_integer(counter, 0);
-  const Terms init = joined({zero}, state);
+  const Terms init = one_list({zero}, state);
   const std::string cond = l.out.region(types_of(init), [&](const Terms& now) {
     return Terms{l.out.compare("LT", now[0], l.out.splat_integer(counter, length))};
   });
@@ -73,13 +67,13 @@ Terms counted_loop(const Lowering& l, std::int64_t length, bool reverse, const T
     const Term last = l.out.splat_integer(counter, length - 1);
     const Term index = reverse ? l.out.binary("stablehlo.subtract", last, now[0]) : now[0];
     const Terms next = step(part(now, 1, state.size()), index, zero);
-    return joined({l.out.binary("stablehlo.add", now[0], l.out.splat_integer(counter, 1))}, next);
+    return one_list({l.out.binary("stablehlo.add", now[0], l.out.splat_integer(counter, 1))}, next);
   });
   return part(l.out.ops("stablehlo.while", init, types_of(init), "", {cond, body}), 1, state.size());
 }
 
 /// A loop over (carry..., ys...).
-Terms scan(const Lowering& l) {
+Terms scan_rule(const Lowering& l) {
   const ir::Scan scan = ir::Scan::of(l.attrs());
   const Terms consts = part(l.operands, 0, scan.consts), carry = part(l.operands, scan.consts, scan.carries);
   const Terms xs = part(l.operands, scan.consts + scan.carries, scan.xs());
@@ -87,7 +81,7 @@ Terms scan(const Lowering& l) {
   for (std::size_t i = scan.carries; i < l.types.size(); ++i) init.push_back(l.out.zeros(l.types[i]));
   if (scan.length == 0) return init;  // a body would read rows that there are not
   return counted_loop(l, scan.length, scan.reverse, init, [&](const Terms& state, const Term& index, const Term& zero) {
-    Terms inputs = joined(consts, part(state, 0, scan.carries));
+    Terms inputs = one_list(consts, part(state, 0, scan.carries));
     for (const Term& x : xs) inputs.push_back(row(l, x, index, zero));
     Terms next = l.out.body(*scan.body, inputs);
     for (std::size_t i = scan.carries; i < next.size(); ++i) {
@@ -131,7 +125,7 @@ Terms written_out(const Lowering& l) { return l.out.body(*ir::sub_function(l.att
 
 LoweringRule control_flow_rule(const ir::Primitive& primitive) {
   static const std::map<const ir::Primitive*, LoweringRule> rules = {
-      {&primitives::while_loop(), while_loop},  {&primitives::scan(), scan},
+      {&primitives::while_loop(), while_rule},  {&primitives::scan(), scan_rule},
       {&primitives::cond(), branches},          {&primitives::linear_recurrence(), recurrence},
       {&primitives::checkpoint(), written_out}, {&primitives::custom_jvp(), written_out},
       {&primitives::custom_vjp(), written_out}, {&primitives::fused(), written_out},

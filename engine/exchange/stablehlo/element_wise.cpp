@@ -84,14 +84,14 @@ constexpr SharedOp reduced[] = {
     {"stablehlo.xor", primitives::reduce_xor, lax::reduce_xor},
 };
 
-constexpr SharedOp cumulated[] = {
+constexpr SharedOp cumulative_table[] = {
     {"stablehlo.add", primitives::cumsum, lax::cumsum},
     {"stablehlo.multiply", primitives::cumprod, lax::cumprod},
     {"stablehlo.maximum", primitives::cummax, lax::cummax},
     {"stablehlo.minimum", primitives::cummin, lax::cummin},
 };
 
-constexpr SharedOp scattered[] = {
+constexpr SharedOp scatter_table[] = {
     {"", primitives::scatter, lax::scatter},
     {"stablehlo.add", primitives::scatter_add, lax::scatter_add},
     {"stablehlo.multiply", primitives::scatter_mul, lax::scatter_mul},
@@ -104,8 +104,8 @@ constexpr SharedOp scattered[] = {
 std::span<const SharedOp> element_wise_ops() { return element_wise; }
 std::span<const SharedOp> comparisons() { return compared; }
 std::span<const SharedOp> reductions() { return reduced; }
-std::span<const SharedOp> cumulative_ops() { return cumulated; }
-std::span<const SharedOp> scatters() { return scattered; }
+std::span<const SharedOp> cumulative_ops() { return cumulative_table; }
+std::span<const SharedOp> scatters() { return scatter_table; }
 
 const SharedOp* find_shared(std::span<const SharedOp> ops, std::string_view name) {
   const auto found = std::ranges::find(ops, name, &SharedOp::name);

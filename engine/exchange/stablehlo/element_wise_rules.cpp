@@ -21,7 +21,7 @@ Terms signs(const Lowering& l) {
   if (!is_unsigned_integer(l.x().type.dtype)) return {l.out.op("stablehlo.sign", {l.x()}, l.type())};
   return {l.out.convert(l.out.compare("NE", l.x(), l.out.zeros(l.x().type)), l.type().dtype)};
 }
-Terms zeta_function(const Lowering& l) {
+Terms zeta_rule(const Lowering& l) {
   return {l.out.op("chlo.zeta", {l.out.splat(l.type(), l.attrs().get<double>("s")), l.x()}, l.type())};
 }
 
@@ -33,7 +33,7 @@ Terms comparison(const Lowering& l) {
 }
 Terms same(const Lowering& l) { return {l.x()}; }
 Terms conversion(const Lowering& l) { return {l.out.convert(l.x(), l.type().dtype)}; }
-Terms bits(const Lowering& l) { return {l.out.op("stablehlo.bitcast_convert", {l.x()}, l.type())}; }
+Terms bitcast_rule(const Lowering& l) { return {l.out.op("stablehlo.bitcast_convert", {l.x()}, l.type())}; }
 
 Terms power_of_two(const Lowering& l) {
   const Term scaled = l.out.binary("stablehlo.multiply", l.x(), l.out.splat(l.type(), std::numbers::ln2));
@@ -80,12 +80,12 @@ LoweringRule element_wise_rule(const ir::Primitive& primitive) {
   static const std::map<const ir::Primitive*, LoweringRule> rules = {
       {&primitives::stop_gradient(), same}, {&primitives::checkpoint_name(), same},
       {&primitives::with_layout(), same},   {&primitives::reshard(), same},
-      {&primitives::convert(), conversion}, {&primitives::bitcast_convert(), bits},
+      {&primitives::convert(), conversion}, {&primitives::bitcast_convert(), bitcast_rule},
       {&primitives::exp2(), power_of_two},  {&primitives::log2(), logarithm_of_two},
       {&primitives::fma(), multiply_add},   {&primitives::integer_pow(), whole_power},
       {&primitives::conj(), conjugate},     {&primitives::reduce_precision(), narrower},
       {&primitives::abs(), magnitude},      {&primitives::sign(), signs},
-      {&primitives::zeta(), zeta_function},
+      {&primitives::zeta(), zeta_rule},
   };
   if (const auto found = rules.find(&primitive); found != rules.end()) return found->second;
   if (find_shared(element_wise_ops(), primitive) != nullptr) return shared;

@@ -11,9 +11,9 @@
 #include <fmt/ranges.h>
 
 #include <lockstep/error.h>
-#include <lockstep/exported_function.h>
+#include <lockstep/exchange/exported_function.h>
+#include <lockstep/exchange/stablehlo.h>
 #include <lockstep/random.h>
-#include <lockstep/stablehlo.h>
 
 #include "engine/core/narrow_floats.h"
 #include "engine/exchange/stablehlo/mlir.h"
@@ -46,6 +46,12 @@ ArrayType written_type(const ArrayType& type) {
   return {type.dtype == DType::key ? DType::uint64 : type.dtype, type.shape, {}};
 }
 
+std::vector<ArrayType> types_of(const Terms& terms) {
+  std::vector<ArrayType> types;
+  for (const Term& term : terms) types.push_back(term.type);
+  return types;
+}
+
 void Lowering::refuse(const std::string& why) const {
   throw IrError(fmt::format("[to_stablehlo] {}: {}", equation.primitive->name, why));
 }
@@ -53,22 +59,16 @@ void Lowering::refuse(const std::string& why) const {
 namespace {
 
 /// "(a, b)" of names, "(t, u)" of types.
-std::string names_of(const Terms& terms) {
+std::string listed_names(const Terms& terms) {
   std::vector<std::string_view> names;
   for (const Term& term : terms) names.push_back(term.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
-std::string types_of(const std::vector<ArrayType>& types) {
+std::string listed_types(const std::vector<ArrayType>& types) {
   std::vector<std::string> texts;
   for (const ArrayType& type : types) texts.push_back(tensor_type(type));
   return fmt::format("({})", fmt::join(texts, ", "));
 }
-std::vector<ArrayType> types_of(const Terms& terms) {
-  std::vector<ArrayType> types;
-  for (const Term& term : terms) types.push_back(term.type);
-  return types;
-}
-
 /// Of an argument or result of the function: a key as its words.
 ArrayType argument_type(const ArrayType& type) {
   if (type.dtype != DType::key) return {type.dtype, type.shape, {}};
@@ -121,11 +121,11 @@ Terms Exporter::ops(std::string_view name, const Terms& operands, const std::vec
     results.push_back({types.size() == 1 ? id : id + "#" + std::to_string(i), types[i]});
   }
   std::string text = types.empty() ? "" : types.size() == 1 ? id + " = " : fmt::format("{}:{} = ", id, types.size());
-  text += fmt::format("\"{}\"({})", name, names_of(operands));
+  text += fmt::format("\"{}\"({})", name, listed_names(operands));
   if (!attributes.empty()) text += " <{" + attributes + "}>";
   if (!regions.empty()) text += fmt::format(" ({})", fmt::join(regions, ", "));
-  line(text + " : " + types_of(types_of(operands)) + " -> " +
-       (types.size() == 1 ? tensor_type(types[0]) : types_of(types)));
+  line(text + " : " + listed_types(types_of(operands)) + " -> " +
+       (types.size() == 1 ? tensor_type(types[0]) : listed_types(types)));
   return results;
 }
 
@@ -143,7 +143,7 @@ std::string Exporter::region(const std::vector<ArrayType>& types, const std::fun
     declared.push_back(arguments.back().name + ": " + tensor_type(type));
   }
   const Terms results = write(arguments);
-  line("\"stablehlo.return\"(" + names_of(results) + ") : " + types_of(types_of(results)) + " -> ()");
+  line("\"stablehlo.return\"(" + listed_names(results) + ") : " + listed_types(types_of(results)) + " -> ()");
   indent_ -= 2;
   const std::string margin(static_cast<std::size_t>(indent_), ' ');
   const std::string head = types.empty() ? "" : fmt::format("{}^bb0({}):\n", margin, fmt::join(declared, ", "));
@@ -301,12 +301,12 @@ std::string Exporter::module(const ir::Function& function, const std::vector<Arr
     const ArrayType& type = function.type(function.outputs()[i]);
     if (type.dtype == DType::key) outputs[i] = bitcast(outputs[i], argument_type(type));
   }
-  line("func.return " + names_of(outputs) + " : " + [&] {
-    const std::string types = types_of(types_of(outputs));
+  line("func.return " + listed_names(outputs) + " : " + [&] {
+    const std::string types = listed_types(types_of(outputs));
     return types.substr(1, types.size() - 2);
   }());
   return fmt::format("module @lockstep {{\n  func.func public @main({}) -> {} {{\n{}  }}\n}}\n",
-                     fmt::join(declared, ", "), types_of(types_of(outputs)), text_);
+                     fmt::join(declared, ", "), listed_types(types_of(outputs)), text_);
 }
 
 Term Exporter::captured(const Array& constant) {

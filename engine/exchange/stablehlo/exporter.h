@@ -21,6 +21,7 @@ struct Term {
   ArrayType type;
 };
 using Terms = std::vector<Term>;
+std::vector<ArrayType> types_of(const Terms& terms);
 using Integers = std::vector<std::int64_t>;
 
 /// Writes StableHLO's text, op by op.

@@ -6,7 +6,7 @@
 
 #include <lockstep/error.h>
 #include <lockstep/function.h>
-#include <lockstep/stablehlo.h>
+#include <lockstep/exchange/stablehlo.h>
 #include <lockstep/traced_types.h>
 #include <lockstep/tree.h>
 

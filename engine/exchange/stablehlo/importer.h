@@ -10,6 +10,7 @@
 #include <lockstep/array.h>
 #include <lockstep/convolution.h>
 #include <lockstep/ops.h>
+#include <lockstep/tree.h>
 
 #include "engine/exchange/stablehlo/mlir.h"
 
@@ -67,6 +68,9 @@ struct OpCall {
   /// Nothing where it does something else.
   std::string combiner(const mlir::Region& region) const;
 };
+
+/// A list of arrays as one tree.
+Tree list_of(std::vector<Array> arrays);
 
 Axes integers_of(const mlir::Attribute& attribute, std::int64_t line);
 

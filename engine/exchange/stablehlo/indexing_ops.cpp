@@ -31,11 +31,11 @@ std::vector<Array> take_windows(const OpCall& call) {
 }
 
 /// Where the windows of a scatter lie, with index vectors along the last dimension of `indices`.
-struct Windows {
+struct ScatterWindows {
   Array indices;
   Axes update, inserted, map, operand_batching, indices_batching;
 
-  explicit Windows(const OpCall& call)
+  explicit ScatterWindows(const OpCall& call)
       : indices(index_vectors(call, call.operand(1))),
         update(call.integers({"update_window_dims"}, {})),
         inserted(call.integers({"inserted_window_dims"}, {})),
@@ -70,7 +70,7 @@ struct Windows {
 };
 
 /// Joined by a region that is no op: window after window, since windows may meet the same elements.
-std::vector<Array> put_in_turn(const OpCall& call, Windows windows) {
+std::vector<Array> put_in_turn(const OpCall& call, ScatterWindows windows) {
   windows.write_out_batching(call);
   const Array &x = call.operand(0), &updates = call.operand(2);
   Axes order, window, sizes(static_cast<std::size_t>(x.ndim()), 1);
@@ -122,7 +122,7 @@ std::vector<Array> put_windows(const OpCall& call) {
     if (combiner == "stablehlo.or") combiner = "stablehlo.maximum";
     if (combiner == "stablehlo.and") combiner = "stablehlo.minimum";
   }
-  const Windows windows(call);
+  const ScatterWindows windows(call);
   const SharedOp* op = find_shared(scatters(), combiner);
   if (op == nullptr) return put_in_turn(call, windows);
   return op->stage({call.operand(0), windows.indices, updates}, windows.attrs());

@@ -167,7 +167,7 @@ Term moved_inside(const Lowering& l, const Numbers& numbers) {
                       l.out.broadcast(most, indices.type.shape, {indices.type.shape.rank() - 1}));
 }
 
-Terms scattered(const Lowering& l) {
+Terms scatter_rule(const Lowering& l) {
   Numbers numbers{l.attrs().get<Integers>("update_window_dims"), l.attrs().get<Integers>("inserted_window_dims"),
                   l.attrs().get<Integers>("scatter_dims_to_operand_dims"),
                   l.attrs().get_or<Integers>("operand_batching_dims", {}),
@@ -203,7 +203,7 @@ Terms maxima_scattered(const Lowering& l) {
 }  // namespace
 
 LoweringRule indexing_rule(const ir::Primitive& primitive) {
-  if (find_shared(scatters(), primitive) != nullptr) return scattered;
+  if (find_shared(scatters(), primitive) != nullptr) return scatter_rule;
   static const std::map<const ir::Primitive*, LoweringRule> rules = {
       {&primitives::gather_rows(), rows},
       {&primitives::scatter_add_rows(), rows_added},

@@ -15,18 +15,18 @@ std::string word_of(const OpCall& call, std::initializer_list<const char*> names
   return found->text;
 }
 
-std::vector<Array> transformed(const OpCall& call) {
+std::vector<Array> fft_call(const OpCall& call) {
   std::string kind = word_of(call, {"type", "fft_type"});
   for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return lax::fft({call.operand(0)}, {{"kind", kind}, {"lengths", call.integers({"length", "fft_length"}, {})}});
 }
 
-std::vector<Array> factored(const OpCall& call) {
+std::vector<Array> cholesky_call(const OpCall& call) {
   const bool lower = call.integer({"lower"}, 0) != 0;
   return {linalg::cholesky(call.operand(0), !lower, false)};
 }
 
-std::vector<Array> solved(const OpCall& call) {
+std::vector<Array> triangular_solve_call(const OpCall& call) {
   const std::string form = word_of(call, {"transpose_a"});
   if (form != "NO_TRANSPOSE" && form != "TRANSPOSE" && form != "ADJOINT") {
     call.refuse("transpose_a must be NO_TRANSPOSE, TRANSPOSE or ADJOINT, not " + form);
@@ -42,9 +42,9 @@ std::vector<Array> solved(const OpCall& call) {
 }  // namespace
 
 std::vector<Array> apply_linalg(const OpCall& call) {
-  if (call.op.name == "stablehlo.fft") return transformed(call);
-  if (call.op.name == "stablehlo.cholesky") return factored(call);
-  if (call.op.name == "stablehlo.triangular_solve") return solved(call);
+  if (call.op.name == "stablehlo.fft") return fft_call(call);
+  if (call.op.name == "stablehlo.cholesky") return cholesky_call(call);
+  if (call.op.name == "stablehlo.triangular_solve") return triangular_solve_call(call);
   return {};
 }
 

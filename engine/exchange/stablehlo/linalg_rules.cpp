@@ -27,7 +27,7 @@ Term transform_along(const Lowering& l, const Term& x, const std::string& kind, 
 }
 
 /// There an op transforms three dimensions at most; those before are transformed where the values are complex.
-Terms transformed(const Lowering& l) {
+Terms fft_rule(const Lowering& l) {
   auto kind = l.attrs().get<std::string>("kind");
   for (char& c : kind) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   Integers lengths = l.attrs().get<Integers>("lengths");
@@ -44,7 +44,7 @@ Terms transformed(const Lowering& l) {
 }
 
 /// StableHLO leaves open what stands above the diagonal; here it is 0.
-Terms factored(const Lowering& l) {
+Terms cholesky_rule(const Lowering& l) {
   const Term factor = l.out.op("stablehlo.cholesky", {l.x()}, l.type(), "lower = true");
   const int rank = l.type().shape.rank();
   const ArrayType places{DType::int32, l.type().shape, {}};
@@ -58,7 +58,7 @@ Term conjugated(const Lowering& l, const Term& a) {
   return l.out.op("stablehlo.complex", {l.out.op("stablehlo.real", {a}, part), imaginary}, a.type);
 }
 
-Terms solved(const Lowering& l) {
+Terms triangular_solve_rule(const Lowering& l) {
   const auto flag = [&](const char* name) { return l.attrs().get<bool>(name); };
   const bool conjugate = flag("conjugate_a") && is_complex(l.x().type.dtype), transpose = flag("transpose_a");
   const Term a = conjugate && !transpose ? conjugated(l, l.x()) : l.x();
@@ -71,9 +71,9 @@ Terms solved(const Lowering& l) {
 }  // namespace
 
 LoweringRule linalg_rule(const ir::Primitive& primitive) {
-  if (&primitive == &primitives::fft()) return transformed;
-  if (&primitive == &primitives::cholesky()) return factored;
-  if (&primitive == &primitives::triangular_solve()) return solved;
+  if (&primitive == &primitives::fft()) return fft_rule;
+  if (&primitive == &primitives::cholesky()) return cholesky_rule;
+  if (&primitive == &primitives::triangular_solve()) return triangular_solve_rule;
   return nullptr;
 }
 

@@ -15,7 +15,7 @@
 namespace lockstep::exchange::mlir {
 namespace {
 
-constexpr int deepest = 64;
+constexpr int deepest_nesting = 64;
 
 class Parser {
  public:
@@ -170,7 +170,7 @@ class Parser {
 
   /// `typed`: a ':' behind it is its type's, not the op's.
   Attribute value(int depth, bool typed) {
-    if (depth > deepest) in_.fail("attributes are nested too deep");
+    if (depth > deepest_nesting) in_.fail("attributes are nested too deep");
     switch (in_.peek()) {
       case '[':
         return list(depth);
@@ -246,7 +246,7 @@ class Parser {
   }
 
   Region region(int depth, std::vector<std::string> arguments = {}) {
-    if (depth > deepest) in_.fail("regions are nested too deep");
+    if (depth > deepest_nesting) in_.fail("regions are nested too deep");
     Region read;
     read.arguments = std::move(arguments);
     in_.expect("{");

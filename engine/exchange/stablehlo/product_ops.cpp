@@ -37,11 +37,11 @@ std::vector<Array> dot(const OpCall& call) {
 }
 
 /// Where the batch (or output) and feature dimensions of "[b, 0, 1, f]" are, and the spatial ones in order.
-struct Layout {
+struct DimensionNumbers {
   std::int64_t first = -1, second = -1;
   Axes spatial;
 
-  Layout(const OpCall& call, const mlir::Attribute& list, const char* a, const char* b) {
+  DimensionNumbers(const OpCall& call, const mlir::Attribute& list, const char* a, const char* b) {
     spatial.assign(list.items.size() < 2 ? 0 : list.items.size() - 2, -1);
     std::int64_t place = 0;
     for (const mlir::Attribute& item : list.items) {
@@ -89,7 +89,7 @@ std::vector<Array> convolve_all(const OpCall& call) {
     numbers = &numbers->items[0];  // #stablehlo.conv<[...]x[...]->[...]>
   }
   if (numbers == nullptr || numbers->chained.size() != 2) call.refuse("its dim_numbers are missing");
-  const Layout x(call, *numbers, "b", "f"), kernel(call, numbers->chained[0], "i", "o"),
+  const DimensionNumbers x(call, *numbers, "b", "f"), kernel(call, numbers->chained[0], "i", "o"),
       result(call, numbers->chained[1], "b", "f");
   const auto count = static_cast<int>(x.spatial.size());
   const ArrayType& type = call.result();

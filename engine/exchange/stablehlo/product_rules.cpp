@@ -13,7 +13,7 @@ namespace primitives = ops::primitives;
 
 using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-Terms product(const Lowering& l) {
+Terms dot_rule(const Lowering& l) {
   return {l.out.dot(l.x(), l.operands[1], l.attrs().get<std::vector<Integers>>("contract"),
                     l.attrs().get<std::vector<Integers>>("batch"), l.type())};
 }
@@ -35,7 +35,7 @@ struct Geometry {
 };
 
 /// "[b, 0, 1, f]" with the spatial dimensions where `text` has '*'.
-std::string numbered(std::string_view text, std::size_t count) {
+std::string numbered_dimensions(std::string_view text, std::size_t count) {
   std::string spatial;
   for (std::size_t d = 0; d < count; ++d) spatial += (d == 0 ? "" : ", ") + std::to_string(d);
   std::string result;
@@ -51,7 +51,7 @@ Term convolution(const Lowering& l, const Term& x, const Term& kernel, std::stri
       fmt::format(
           "batch_group_count = {} : i64, dimension_numbers = #stablehlo.conv<{}>, feature_group_count = {} : i64, "
           "lhs_dilation = {}, padding = {}, rhs_dilation = {}, window_strides = {}",
-          batch_groups, numbered(numbers, strides.size()), feature_groups, array_attribute(lhs_dilation),
+          batch_groups, numbered_dimensions(numbers, strides.size()), feature_groups, array_attribute(lhs_dilation),
           pairs_attribute(padding), array_attribute(rhs_dilation), array_attribute(strides)));
 }
 
@@ -109,7 +109,7 @@ Terms kernel_gradient(const Lowering& l) {
 
 LoweringRule product_rule(const ir::Primitive& primitive) {
   static const std::map<const ir::Primitive*, LoweringRule> rules = {
-      {&primitives::dot_general(), product},
+      {&primitives::dot_general(), dot_rule},
       {&primitives::conv(), convolved},
       {&primitives::conv_input_grad(), input_gradient},
       {&primitives::conv_kernel_grad(), kernel_gradient},

@@ -52,7 +52,7 @@ Words halves(Exporter& out, const Term& x) {
   return {out.convert(x, DType::uint32),
           out.convert(out.binary("stablehlo.shift_right_logical", x, shift), DType::uint32)};
 }
-Term joined(Exporter& out, const Term& low, const Term& high) {
+Term word_pair(Exporter& out, const Term& low, const Term& high) {
   const Term wide = out.convert(high, DType::uint64);
   const Term raised = out.binary("stablehlo.shift_left", wide, out.splat_integer(wide.type, 32));
   return out.binary("stablehlo.or", raised, out.convert(low, DType::uint64));
@@ -76,27 +76,27 @@ Words drawn(const Lowering& l) {
   return Cipher(l.out, shape)(key, {counter[1], counter[0]});
 }
 
-Terms bits(const Lowering& l) {
+Terms random_bits_rule(const Lowering& l) {
   const Words words = drawn(l);
-  if (l.type().dtype == DType::uint64) return {joined(l.out, words[1], words[0])};
+  if (l.type().dtype == DType::uint64) return {word_pair(l.out, words[1], words[0])};
   return {l.out.convert(l.out.binary("stablehlo.xor", words[0], words[1]), l.type().dtype)};
 }
-Terms split(const Lowering& l) {
+Terms split_rule(const Lowering& l) {
   const Words words = drawn(l);
-  return {joined(l.out, words[0], words[1])};
+  return {word_pair(l.out, words[0], words[1])};
 }
 Terms folded_in(const Lowering& l) {
   Cipher cipher(l.out, l.type().shape);
   const Words words = cipher(halves(l.out, l.x()), {cipher.number(0), l.operands[1]});
-  return {joined(l.out, words[0], words[1])};
+  return {word_pair(l.out, words[0], words[1])};
 }
 Terms same_bits(const Lowering& l) { return {l.out.bitcast(l.x(), l.type())}; }
 
 }  // namespace
 
 LoweringRule random_rule(const ir::Primitive& primitive) {
-  if (&primitive == &primitives::random_bits()) return bits;
-  if (&primitive == &primitives::random_split()) return split;
+  if (&primitive == &primitives::random_bits()) return random_bits_rule;
+  if (&primitive == &primitives::random_split()) return split_rule;
   if (&primitive == &primitives::random_fold_in()) return folded_in;
   if (&primitive == &primitives::random_wrap() || &primitive == &primitives::random_unwrap()) return same_bits;
   return nullptr;

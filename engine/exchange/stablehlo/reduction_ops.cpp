@@ -14,7 +14,7 @@
 namespace lockstep::exchange {
 namespace {
 
-std::vector<std::string_view> names_of(const mlir::Region& region) {
+std::vector<std::string_view> names_in_region(const mlir::Region& region) {
   std::vector<std::string_view> names;
   for (const mlir::Op& op : region.ops) names.push_back(op.name);
   return names;
@@ -52,7 +52,7 @@ std::vector<Array> position_of_extremum(const OpCall& call, const Axes& axes) {
                                 {"dim", "iota_dimension"}, 0) == (axes.empty() ? -1 : axes[0]);
   const std::string direction = region.ops.empty() ? "" : direction_of(call, region.ops[0]);
   if (axes.size() != 1 || !of_positions || call.operand(0).shape()[static_cast<int>(axes[0])] == 0 ||
-      names_of(region) != form || (direction != "GT" && direction != "LT")) {
+      names_in_region(region) != form || (direction != "GT" && direction != "LT")) {
     return {};
   }
   const DType places = call.operand(1).dtype();
@@ -80,7 +80,7 @@ std::vector<Array> reduce(const OpCall& call) {
   return {with_start(*op, reduced, call.operand(1))};
 }
 
-struct Windows {
+struct ReductionWindows {
   Axes sizes, strides, base, window;
   std::vector<std::pair<std::int64_t, std::int64_t>> padding;
 
@@ -123,7 +123,7 @@ struct Windows {
 
 /// The region that jax.lax.cumlogsumexp is exported with.
 bool adds_logarithms(const mlir::Region& region) {
-  return names_of(region) ==
+  return names_in_region(region) ==
          std::vector<std::string_view>{"stablehlo.maximum",     "stablehlo.subtract",     "stablehlo.compare",
                                        "stablehlo.add",         "stablehlo.abs",          "stablehlo.negate",
                                        "stablehlo.exponential", "stablehlo.log_plus_one", "stablehlo.add",
@@ -134,9 +134,9 @@ std::vector<Array> reduce_windows(const OpCall& call) {
   const Array& x = call.operand(0);
   if (call.op.regions.size() != 1) call.refuse("the function that joins two elements is missing");
   const Axes ones(static_cast<std::size_t>(x.ndim()), 1);
-  const Windows windows{call.integers({"window_dimensions"}, ones), call.integers({"window_strides"}, ones),
-                        call.integers({"base_dilations"}, ones), call.integers({"window_dilations"}, ones),
-                        call.pairs({"padding"}, x.ndim())};
+  const ReductionWindows windows{call.integers({"window_dimensions"}, ones), call.integers({"window_strides"}, ones),
+                                 call.integers({"base_dilations"}, ones), call.integers({"window_dilations"}, ones),
+                                 call.pairs({"padding"}, x.ndim())};
   for (const Axes* list : {&windows.sizes, &windows.strides, &windows.base, &windows.window}) {
     if (list->size() != ones.size()) call.refuse("its windows have another rank than its operand");
   }
@@ -273,8 +273,9 @@ std::vector<Array> sort_by_key(const OpCall& call) {
 std::vector<Array> spread_to_extrema(const OpCall& call) {
   const Array &x = call.operand(0), &source = call.operand(1), &start = call.operand(2);
   const std::vector<mlir::Region>& regions = call.op.regions;
-  const bool compares = regions.size() == 2 &&
-                        names_of(regions[0]) == std::vector<std::string_view>{"stablehlo.compare", "stablehlo.return"};
+  const bool compares =
+      regions.size() == 2 &&
+      names_in_region(regions[0]) == std::vector<std::string_view>{"stablehlo.compare", "stablehlo.return"};
   const std::string direction = compares ? direction_of(call, regions[0].ops[0]) : "";
   if ((direction != "GE" && direction != "LE") || call.combiner(regions[1]) != "stablehlo.add") {
     call.refuse("windows that choose by something else than GE and LE, or join by something else than add");

@@ -105,7 +105,7 @@ std::string cumulative_windows(const Lowering& l) {
   (l.attrs().get_or<bool>("reverse", false) ? padding[axis].second : padding[axis].first) = window[axis] - 1;
   return "padding = " + pairs_attribute(padding) + ", window_dimensions = " + array_attribute(window);
 }
-Terms cumulated(const Lowering& l) {
+Terms cumulative_rule(const Lowering& l) {
   const std::string_view name = find_shared(cumulative_ops(), *l.equation.primitive)->name;
   const Term start = l.out.neutral(name, l.type().dtype);
   return {l.out.reduce_windows(l.x(), l.type(), cumulative_windows(l), start,
@@ -210,7 +210,7 @@ Terms window_sums_spread(const Lowering& l) {
 
 LoweringRule reduction_rule(const ir::Primitive& primitive) {
   if (find_shared(reductions(), primitive) != nullptr) return reduction;
-  if (find_shared(cumulative_ops(), primitive) != nullptr) return cumulated;
+  if (find_shared(cumulative_ops(), primitive) != nullptr) return cumulative_rule;
   static const std::map<const ir::Primitive*, LoweringRule> rules = {
       {&primitives::argmax(), position},
       {&primitives::argmin(), position},

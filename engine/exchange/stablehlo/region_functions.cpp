@@ -11,12 +11,7 @@
 namespace lockstep::exchange {
 namespace {
 
-constexpr std::string_view product = "stablehlo.multiply";
-
-Tree list_of(std::vector<Array> arrays) {
-  std::vector<Tree> items(std::make_move_iterator(arrays.begin()), std::make_move_iterator(arrays.end()));
-  return Tree::list(std::move(items));
-}
+constexpr std::string_view multiply_name = "stablehlo.multiply";
 
 /// The region for each pair of elements of trees of one shape.
 TreeFunction of_elements(const OpCall& call, const mlir::Region& region) {
@@ -44,6 +39,11 @@ std::pair<Tree, Tree> operands_and_starts(const OpCall& call) {
 
 }  // namespace
 
+Tree list_of(std::vector<Array> arrays) {
+  std::vector<Tree> items(std::make_move_iterator(arrays.begin()), std::make_move_iterator(arrays.end()));
+  return Tree::list(std::move(items));
+}
+
 std::vector<Array> reduced_by_region(const OpCall& call, const mlir::Region& region, const Axes& axes) {
   const auto [operands, starts] = operands_and_starts(call);
   return lockstep::detail::reduce(of_elements(call, region), operands, starts, axes).leaves();
@@ -57,7 +57,7 @@ std::vector<Array> windows_by_region(const OpCall& call, const mlir::Region& reg
                                      const ReduceWindowOptions& options) {
   const auto [operands, starts] = operands_and_starts(call);
   const TreeFunction combine = of_elements(call, region);
-  if (call.operands.size() > 2 || call.combiner(region) != product) {
+  if (call.operands.size() > 2 || call.combiner(region) != multiply_name) {
     return lockstep::detail::reduce_window(combine, operands, starts, options).leaves();
   }
   // What it begins with counts once in a window, and not for each place of its padding.

@@ -24,7 +24,7 @@ std::vector<Array> broadcast(const OpCall& call) {
 }
 
 /// "[0:3, 0:4:2]", or start_indices, limit_indices and strides.
-std::vector<Array> cut(const OpCall& call) {
+std::vector<Array> slice_call(const OpCall& call) {
   const Array& x = call.operand(0);
   const Axes ones(static_cast<std::size_t>(x.ndim()), 1);
   Axes start = call.integers({"start_indices"}, {}), limit = call.integers({"limit_indices"}, {});
@@ -41,7 +41,7 @@ std::vector<Array> cut(const OpCall& call) {
   return lax::slice({x}, {{"start", start}, {"limit", limit}, {"strides", strides}});
 }
 
-std::vector<Array> clamp(const OpCall& call) {
+std::vector<Array> clamp_call(const OpCall& call) {
   const Shape& shape = call.operand(1).shape();
   const Array low = broadcast_to(call.operand(0), shape), high = broadcast_to(call.operand(2), shape);
   return lax::minimum({lax::maximum({call.operand(1), low}, {})[0], high}, {});
@@ -69,7 +69,7 @@ Array rounded_away(const Array& x) {
 }
 
 /// Ours is Hurwitz' zeta function for a given s.
-std::vector<Array> zeta_function(const OpCall& call) {
+std::vector<Array> zeta_call(const OpCall& call) {
   std::optional<double> s;
   for (const Values* at = &call.values; at != nullptr && !call.op.operands.empty(); at = at->outer) {
     const auto origin = at->origins.find(call.op.operands[0].name);
@@ -104,11 +104,11 @@ std::vector<Array> apply_shape_op(const OpCall& call) {
     }
     return {dense_constant(*value, call.result(), call.op.line)};
   }
-  if (name == "chlo.zeta") return zeta_function(call);
+  if (name == "chlo.zeta") return zeta_call(call);
   if (name == "stablehlo.iota") return iota_of(call);
   if (name == "stablehlo.broadcast_in_dim") return broadcast(call);
-  if (name == "stablehlo.slice") return cut(call);
-  if (name == "stablehlo.clamp") return clamp(call);
+  if (name == "stablehlo.slice") return slice_call(call);
+  if (name == "stablehlo.clamp") return clamp_call(call);
   if (name == "stablehlo.reshape") {
     return lax::reshape({call.operand(0)}, {{"shape", call.result().shape.to_vector()}});
   }

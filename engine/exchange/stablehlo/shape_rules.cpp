@@ -22,15 +22,15 @@ Terms broadcasted(const Lowering& l) {
   return {l.out.broadcast(l.x(), l.type().shape, l.attrs().get<Integers>("dims"))};
 }
 
-Term cut(Exporter& out, const Term& x, const Integers& start, const Integers& limit, const Integers& strides,
-         const ArrayType& type) {
+Term slice_of(Exporter& out, const Term& x, const Integers& start, const Integers& limit, const Integers& strides,
+              const ArrayType& type) {
   return out.op("stablehlo.slice", {x}, type,
                 "limit_indices = " + array_attribute(limit) + ", start_indices = " + array_attribute(start) +
                     ", strides = " + array_attribute(strides));
 }
 Terms sliced(const Lowering& l) {
-  return {cut(l.out, l.x(), l.attrs().get<Integers>("start"), l.attrs().get<Integers>("limit"),
-              l.attrs().get<Integers>("strides"), l.type())};
+  return {slice_of(l.out, l.x(), l.attrs().get<Integers>("start"), l.attrs().get<Integers>("limit"),
+                   l.attrs().get<Integers>("strides"), l.type())};
 }
 Terms parts(const Lowering& l) {
   const auto dim = static_cast<std::size_t>(l.attrs().get<std::int64_t>("dim"));
@@ -39,7 +39,7 @@ Terms parts(const Lowering& l) {
   for (const ArrayType& type : l.types) {
     Integers limit = l.x().type.shape.to_vector();
     limit[dim] = start[dim] + type.shape[static_cast<int>(dim)];
-    results.push_back(cut(l.out, l.x(), start, limit, Integers(start.size(), 1), type));
+    results.push_back(slice_of(l.out, l.x(), start, limit, Integers(start.size(), 1), type));
     start[dim] = limit[dim];
   }
   return results;

@@ -19,7 +19,7 @@ namespace lockstep::ir {
 
 namespace {
 
-std::string repeated(char c, std::int64_t count) {
+std::string repeated_char(char c, std::int64_t count) {
   return std::string(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)), c);
 }
 std::int64_t length(const std::string& text) { return static_cast<std::int64_t>(text.size()); }
@@ -93,12 +93,12 @@ class FloatFormat {
     if (exponential_) return padded_left(written(x), left_ + right_ + 1);
     const std::string text = written(x);
     const auto point = static_cast<std::int64_t>(text.find('.'));
-    return repeated(' ', left_ - point) + text + repeated(' ', right_ - (length(text) - point - 1));
+    return repeated_char(' ', left_ - point) + text + repeated_char(' ', right_ - (length(text) - point - 1));
   }
 
  private:
   static std::string padded_left(const std::string& text, std::int64_t width) {
-    return repeated(' ', width - length(text)) + text;
+    return repeated_char(' ', width - length(text)) + text;
   }
 
   std::string signed_text(double x, std::string text) const { return sign_ && !std::signbit(x) ? "+" + text : text; }
@@ -113,7 +113,7 @@ class FloatFormat {
     std::string text = scientific(x, digits_);
     if (digits_ == 0) text.insert(text.find('e'), ".");
     const std::size_t exponent = text.find('e') + 2;
-    text.insert(exponent, repeated('0', exponent_digits_ - static_cast<std::int64_t>(text.size() - exponent)));
+    text.insert(exponent, repeated_char('0', exponent_digits_ - static_cast<std::int64_t>(text.size() - exponent)));
     return signed_text(x, text);
   }
 
@@ -186,7 +186,7 @@ class ArrayWriter {
   }
 
   std::string text() const {
-    return array_.type.size() == 0 ? "[]" : nested(0, 0, repeated(' ', options_.indent + 1), options_.line_width);
+    return array_.type.size() == 0 ? "[]" : nested(0, 0, repeated_char(' ', options_.indent + 1), options_.line_width);
   }
 
  private:
@@ -238,7 +238,7 @@ class ArrayWriter {
       return (*real_)(array_.complexes()[i].real()) + imaginary;
     }
     const std::string text = integer_text(array_.integers()[i], dtype);
-    return repeated(' ', width_ - length(text)) + text;
+    return repeated_char(' ', width_ - length(text)) + text;
   }
 
   std::string nested(int dim, std::int64_t offset, const std::string& indent, std::int64_t width) const {
@@ -249,7 +249,7 @@ class ArrayWriter {
 
   std::string rows(int dim, std::int64_t offset, const std::string& indent, std::int64_t width, int left) const {
     std::string text;
-    const std::string separator = bare_separator() + repeated('\n', left - 1);
+    const std::string separator = bare_separator() + repeated_char('\n', left - 1);
     for (const std::int64_t i : shown(dim)) {
       if (!text.empty()) text += separator;
       text += indent + (i < 0 ? "..." : nested(dim + 1, offset + i * step(dim), indent + " ", width - 1));

@@ -11,8 +11,8 @@
 namespace lockstep {
 namespace {
 
-void check_operands(const Scope& scope, const Array& q, const Array& k, const Array& v,
-                    const AttentionContext& context) {
+void check_additive_operands(const Scope& scope, const Array& q, const Array& k, const Array& v,
+                             const AttentionContext& context) {
   const auto is_sequences = [&](const Array& x) {
     return x.ndim() == 3 && is_float(x.dtype()) && x.dim(0) == q.dim(0);
   };
@@ -37,7 +37,7 @@ Array additive_attention(const Scope& scope, const ArrayOperand& queries, const 
   const NamedScope named = scope.named();
   Array q = scope.in_compute_dtype(queries), v = scope.in_compute_dtype(values);
   Array k = scope.in_compute_dtype(context.keys.value_or(v));
-  check_operands(scope, q, k, v, context);
+  check_additive_operands(scope, q, k, v, context);
   const Shape of_logits = {q.dim(0), q.dim(1), k.dim(1)};
   nn::check_logit_operands(fmt::format("[additive_attention '{}']", scope.path()), context, of_logits);
   const std::optional<Array> seen_at_all = nn::seen_keys(context.key_lengths, context.mask, of_logits);

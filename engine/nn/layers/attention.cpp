@@ -75,7 +75,8 @@ Projected projected(const Scope& scope, const Array& x, const Array& source, con
 }
 
 /// [N, T, heads, H] as the layer's result.
-Array joined(const Scope& scope, const Array& y, std::int64_t features, const MultiHeadAttentionOptions& options) {
+Array heads_joined(const Scope& scope, const Array& y, std::int64_t features,
+                   const MultiHeadAttentionOptions& options) {
   return dense(scope["out"], reshape(y, {y.dim(0), y.dim(1), -1}), projection(features, options));
 }
 
@@ -189,11 +190,11 @@ Array multi_head_attention(const Scope& scope, const ArrayOperand& given, const 
   how.key_value_seq_lengths = key_lengths;
   if (options.dropout > 0) {
     const Array y = attention_with_dropout(scope, p, how, options.dropout);
-    return joined(scope, cut_at(y, context.lengths), features, options);
+    return heads_joined(scope, cut_at(y, context.lengths), features, options);
   }
   if (how.key_value_seq_lengths) how.key_value_seq_lengths = convert(*how.key_value_seq_lengths, int32);
   const Array y = attended(p.queries, p.keys, p.values, how);
-  return joined(scope, cut_at(y, context.lengths), features, options);
+  return heads_joined(scope, cut_at(y, context.lengths), features, options);
 }
 
 KvCache empty_cache(const ArrayOperand& x, std::int64_t positions, const MultiHeadAttentionOptions& options) {
@@ -239,7 +240,7 @@ std::pair<Array, KvCache> multi_head_attention(const Scope& scope, const ArrayOp
   const Array y = attended(p.queries, now.keys, now.values, how);
   const Array fits = (by_row ? reshape(now.length, {-1, 1, 1, 1}) : now.length) <= s;
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  return {joined(scope, where(fits, y, nan), features, options), now};
+  return {heads_joined(scope, where(fits, y, nan), features, options), now};
 }
 
 }  // namespace lockstep

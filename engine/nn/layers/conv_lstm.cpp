@@ -20,8 +20,8 @@ int spatial_dimensions(const Scope& scope, const Array& x) {
       scope.path(), to_string(x.type())));
 }
 
-Array kernel_of(const Scope& scope, const char* name, const Axes& window, const Array& x, std::int64_t channels,
-                const ConvLstmOptions& options, const Initializer& initializer) {
+Array lstm_kernel(const Scope& scope, const char* name, const Axes& window, const Array& x, std::int64_t channels,
+                  const ConvLstmOptions& options, const Initializer& initializer) {
   std::vector<std::int64_t> shape = window;
   shape.push_back(channels);
   shape.push_back(gates * options.filters);
@@ -40,7 +40,7 @@ Array convolutions_of_inputs(const Scope& scope, const Array& x, const Axes& win
   shape.erase(shape.begin());
   shape[0] = x.dim(0) * x.dim(1);
   const Array steps = reshape(x, shape);
-  const Array kernel = kernel_of(scope, "kernel", window, x, x.dim(-1), options, options.kernel_initializer);
+  const Array kernel = lstm_kernel(scope, "kernel", window, x, x.dim(-1), options, options.kernel_initializer);
   Array y = conv(steps, kernel,
                  {.strides = strides,
                   .padding = nn::padding_of(options.padding, steps, window, strides, dilation),
@@ -59,7 +59,7 @@ Array convolutions_of_inputs(const Scope& scope, const Array& x, const Axes& win
 }
 
 /// The given state, or zeros.
-Array start_of(const Scope& scope, const Shape& shape, DType dtype, const Array& given) {
+Array conv_lstm_start(const Scope& scope, const Shape& shape, DType dtype, const Array& given) {
   if (!given.has_value()) return zeros(shape, dtype);
   if (given.shape() == shape) return convert(given, dtype);
   throw ShapeError(fmt::format("[conv_lstm '{}'] the initial state is {}; give {}", scope.path(),
@@ -82,7 +82,7 @@ std::pair<Array, LstmState> conv_lstm(const Scope& scope, const ArrayOperand& gi
   const Array held = nn::held_places("conv_lstm", scope, x, sequence.lengths, sequence.mask);
   const Array inputs = convolutions_of_inputs(scope, nn::held_inputs(x, held), window, options);
   const Array recurrent =
-      kernel_of(scope, "recurrent_kernel", window, x, options.filters, options, options.recurrent_initializer);
+      lstm_kernel(scope, "recurrent_kernel", window, x, options.filters, options, options.recurrent_initializer);
   const Axes ones(window.size(), 1);
   const auto step = [&](const std::vector<Array>& state, const Array& input) {
     const Array of_state =
@@ -94,7 +94,9 @@ std::pair<Array, LstmState> conv_lstm(const Scope& scope, const ArrayOperand& gi
   const Shape shape = inputs.shape().erase(0).with(inputs.ndim() - 2, options.filters);
   const LstmState start = sequence.initial.value_or(LstmState{});
   const nn::Places places{
-      {start_of(scope, shape, x.dtype(), start.h), start_of(scope, shape, x.dtype(), start.c)}, held, sequence.reverse};
+      {conv_lstm_start(scope, shape, x.dtype(), start.h), conv_lstm_start(scope, shape, x.dtype(), start.c)},
+      held,
+      sequence.reverse};
   const auto [ys, last] = nn::recurrence(step, inputs, places);
   return {ys, {last[0], last[1]}};
 }

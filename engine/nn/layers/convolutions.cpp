@@ -67,8 +67,8 @@ void check_unread(const Call& call, const Reads& reads) {
   }
 }
 
-Array kernel_of(const Call& call, std::string_view name, const Axes& window, std::int64_t in, std::int64_t out,
-                bool last = true) {
+Array convolution_kernel(const Call& call, std::string_view name, const Axes& window, std::int64_t in, std::int64_t out,
+                         bool last = true) {
   std::vector<std::int64_t> shape = window;
   shape.push_back(in);
   shape.push_back(out);
@@ -109,7 +109,7 @@ Array conv(const Scope& scope, const ArrayOperand& given, const ConvLayerOptions
   check_unread(call, {.groups = true});
   const Windows windows = windows_of(call);
   check_counts(call, options.filters, options.groups);
-  const Array kernel = kernel_of(call, "kernel", windows.kernel, x.dim(-1) / options.groups, options.filters);
+  const Array kernel = convolution_kernel(call, "kernel", windows.kernel, x.dim(-1) / options.groups, options.filters);
   const ConvOptions how{
       .strides = windows.strides,
       .padding = nn::padding_of(options.padding, x, windows.kernel, windows.strides, windows.dilation),
@@ -131,7 +131,7 @@ Array conv_transpose(const Scope& scope, const ArrayOperand& given, const ConvLa
                     "would look ahead",
                     call.name()));
   }
-  const Array kernel = kernel_of(call, "kernel", windows.kernel, options.filters / options.groups, x.dim(-1));
+  const Array kernel = convolution_kernel(call, "kernel", windows.kernel, options.filters / options.groups, x.dim(-1));
   ConvTransposeOptions how{.strides = windows.strides,
                            .padding = std::string(options.padding == Padding::same ? "SAME" : "VALID"),
                            .rhs_dilation = windows.dilation,
@@ -160,7 +160,7 @@ Array depthwise_conv(const Scope& scope, const ArrayOperand& given, const ConvLa
   check_unread(call, {.multiplier = true});
   const Windows windows = windows_of(call);
   check_counts(call, 1, 1);
-  const Array kernel = kernel_of(call, "kernel", windows.kernel, x.dim(-1), options.multiplier);
+  const Array kernel = convolution_kernel(call, "kernel", windows.kernel, x.dim(-1), options.multiplier);
   return with_bias(call, convolved_by_channel(call, windows, kernel));
 }
 
@@ -171,9 +171,10 @@ Array separable_conv(const Scope& scope, const ArrayOperand& given, const ConvLa
   check_unread(call, {.multiplier = true});
   const Windows windows = windows_of(call);
   check_counts(call, options.filters, 1);
-  const Array kernel = kernel_of(call, "depthwise_kernel", windows.kernel, x.dim(-1), options.multiplier, false);
+  const Array kernel =
+      convolution_kernel(call, "depthwise_kernel", windows.kernel, x.dim(-1), options.multiplier, false);
   const Array y = convolved_by_channel(call, windows, kernel);
-  const Array pointwise = kernel_of(call, "pointwise_kernel", {}, y.dim(-1), options.filters);
+  const Array pointwise = convolution_kernel(call, "pointwise_kernel", {}, y.dim(-1), options.filters);
   return with_bias(call, dot_general(y, pointwise, {{y.ndim() - 1}, {0}}));
 }
 
@@ -191,7 +192,7 @@ Array conv_local(const Scope& scope, const ArrayOperand& given, const ConvLayerO
        .rhs_dilation = windows.dilation});
   std::vector<std::int64_t> places, shape = {x.dim(0)};
   for (int d = 1; d + 1 < patches.ndim(); ++d) places.push_back(patches.dim(d));
-  const Array kernel = kernel_of(call, "kernel", places, patches.dim(-1), options.filters);
+  const Array kernel = convolution_kernel(call, "kernel", places, patches.dim(-1), options.filters);
   const Array y = einsum("npk,pkf->npf", {reshape(patches, {x.dim(0), -1, patches.dim(-1)}),
                                           reshape(kernel, {-1, patches.dim(-1), options.filters})});
   shape.insert(shape.end(), places.begin(), places.end());

@@ -31,8 +31,8 @@ Equation parsed(const Scope& scope, const EinsumDenseOptions& options) {
 }
 
 /// Those that x has, counted from either side of "...", and those that the options give.
-std::map<char, std::int64_t> extents_of(const Scope& scope, const Array& x, const Equation& equation,
-                                        const EinsumDenseOptions& options) {
+std::map<char, std::int64_t> extents_by_letter(const Scope& scope, const Array& x, const Equation& equation,
+                                               const EinsumDenseOptions& options) {
   std::map<char, std::int64_t> extents = options.extents;
   const std::size_t dots = equation.x.find("...");
   const bool open = dots != std::string::npos;
@@ -92,7 +92,7 @@ Array einsum_dense(const Scope& scope, const ArrayOperand& given, const EinsumDe
     throw ShapeError(
         fmt::format("[einsum_dense '{}'] the input is {}; give floats", scope.path(), to_string(x.type())));
   }
-  const auto extents = extents_of(scope, x, equation, options);
+  const auto extents = extents_by_letter(scope, x, equation, options);
   Array kernel = scope.trainable("kernel", {.shape = shape_of(scope, options, equation.kernel, extents),
                                             .dtype = x.dtype(),
                                             .initializer = options.kernel_initializer,

@@ -24,7 +24,7 @@ void check_epsilon(std::string_view of, const Scope& scope, double epsilon) {
   throw ValueError(fmt::format("[{} '{}'] epsilon is {}; it must not be negative", of, scope.path(), epsilon));
 }
 
-std::vector<std::int64_t> extents_of(const Array& x) { return {x.shape().dims().begin(), x.shape().dims().end()}; }
+std::vector<std::int64_t> dims_of(const Array& x) { return {x.shape().dims().begin(), x.shape().dims().end()}; }
 
 Array unit(const Array& v, double epsilon) { return v / maximum(sqrt(sum(square(v))), epsilon); }
 
@@ -51,7 +51,7 @@ Array spectral_norm(const Scope& scope, const ArrayOperand& kernel, const Spectr
     u = unit(u, options.epsilon);
   }
   const Array largest = sum(v * matmul(w, u));
-  return convert(reshape(w / largest, extents_of(kernel)), kernel.dtype());
+  return convert(reshape(w / largest, dims_of(kernel)), kernel.dtype());
 }
 
 Array weight_norm(const Scope& scope, const ArrayOperand& kernel, const WeightNormOptions& options) {
@@ -64,7 +64,7 @@ Array weight_norm(const Scope& scope, const ArrayOperand& kernel, const WeightNo
   const DType dtype = promote(kernel.dtype(), float32);
   const Array w = convert(matrix, dtype);
   const Array factor = rsqrt(sum(square(w), Axes{0}, true) + options.epsilon) * convert(scale, dtype);
-  return convert(reshape(w * factor, extents_of(kernel)), kernel.dtype());
+  return convert(reshape(w * factor, dims_of(kernel)), kernel.dtype());
 }
 
 Array lora(const Scope& scope, const ArrayOperand& kernel, const LoraOptions& options) {
@@ -79,7 +79,7 @@ Array lora(const Scope& scope, const ArrayOperand& kernel, const LoraOptions& op
   const Array b = scope.trainable(
       "lora_b", {.shape = {options.rank, matrix.dim(1)}, .dtype = kernel.dtype(), .aggregation = options.aggregation});
   const double scale = options.alpha / static_cast<double>(options.rank);
-  return stop_gradient(kernel) + reshape(scale * matmul(a, b), extents_of(kernel));
+  return stop_gradient(kernel) + reshape(scale * matmul(a, b), dims_of(kernel));
 }
 
 }  // namespace lockstep

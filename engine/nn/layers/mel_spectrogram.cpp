@@ -27,7 +27,7 @@ void check_options(const MelSpectrogramOptions& o) {
 }
 
 /// The periodic Hann window in the middle of `length` samples.
-Array window_of(std::int64_t samples, std::int64_t length, DType dtype) {
+Array hann_window(std::int64_t samples, std::int64_t length, DType dtype) {
   std::vector<double> values(static_cast<std::size_t>(length));
   const std::int64_t first = (length - samples) / 2;
   for (std::int64_t i = 0; i < samples; ++i) {
@@ -82,7 +82,7 @@ Array mel_spectrogram(const ArrayOperand& given, const MelSpectrogramOptions& o)
   }
   check_options(o);
   const DType wide = promote(x.dtype(), float32);
-  const Array window = window_of(o.window == 0 ? o.fft_length : o.window, o.fft_length, wide);
+  const Array window = hann_window(o.window == 0 ? o.fft_length : o.window, o.fft_length, wide);
   const Array values = fft::rfft(frames_of(convert(x, wide), o) * window);
   // Of the square, whose slope is not that of a root at 0.
   const Array power = square(real(values)) + square(imag(values));

@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-struct Moments {
+struct LocalMoments {
   Array first;  ///< Close to the mean, constant to derivatives.
   Array lost;   ///< The mean less `first`.
   Array variance;
@@ -100,7 +100,7 @@ Array scaled_around(const Array& x, const Array& mean, const Array& factor) {
 /// Moments of this shard's rows in two passes. The second one's distances from the first mean, which is constant to
 /// derivatives, give the variance and what the first mean has lost by rounding; backward, what x has through either
 /// waits for no sum of its own.
-Moments local_moments(const Array& x, const Array& mask) {
+LocalMoments local_moments(const Array& x, const Array& mask) {
   const Axes axes = all_but_last(x);
   const double all = elements_of_a_channel(x);
   const double inner = x.dim(0) == 0 ? 0 : all / static_cast<double>(x.dim(0));
@@ -114,7 +114,7 @@ Moments local_moments(const Array& x, const Array& mask) {
 
 /// One set of moments out of the replicas', likewise: n and n * mean first, then sums of distances from the common
 /// mean.
-Moments joined_moments(const Moments& local, const AxisSet& axes, double elements) {
+LocalMoments joined_moments(const LocalMoments& local, const AxisSet& axes, double elements) {
   const auto total = [&](const Array& v) { return psum(pvary(v, axes.without(v.type().varying)), axes); };
   for (const std::string& axis : axes.names()) elements *= static_cast<double>(axis_size(axis));
   const double part = part_of(elements);
@@ -138,14 +138,14 @@ AxisSet axes_of_statistics(const Scope& scope, const Array& x, const BatchNormOp
   return options.synchronized ? varying.without({microbatch_axis}) : AxisSet();
 }
 
-Array gamma(const Scope& scope, const Array& x, Aggregation aggregation) {
+Array gamma_variable(const Scope& scope, const Array& x, Aggregation aggregation) {
   return scope.trainable("gamma", {.shape = {x.dim(-1)},
                                    .dtype = x.dtype(),
                                    .initializer = initializers::ones(),
                                    .aggregation = aggregation,
                                    .cast = false});
 }
-Array beta(const Scope& scope, const Array& x, Aggregation aggregation) {
+Array beta_variable(const Scope& scope, const Array& x, Aggregation aggregation) {
   return scope.trainable("beta", {.shape = {x.dim(-1)}, .dtype = x.dtype(), .aggregation = aggregation, .cast = false});
 }
 
@@ -161,8 +161,8 @@ Array normalized_over(const Array& wide, const Axes& axes, double epsilon) {
 template <class Options>
 Array scaled_and_offset(const Scope& scope, const Array& x, Array normalized, const Options& options) {
   const DType wide = normalized.dtype();
-  if (options.scale) normalized = normalized * convert(gamma(scope, x, options.aggregation), wide);
-  if (options.center) normalized = normalized + convert(beta(scope, x, options.aggregation), wide);
+  if (options.scale) normalized = normalized * convert(gamma_variable(scope, x, options.aggregation), wide);
+  if (options.center) normalized = normalized + convert(beta_variable(scope, x, options.aggregation), wide);
   return convert(normalized, x.dtype());
 }
 
@@ -210,7 +210,7 @@ Array batch_norm(const Scope& scope, const ArrayOperand& given, const BatchNormO
   Array counted;
   if (scope.training() && options.trainable) {
     const AxisSet joined = axes_of_statistics(scope, x, options);
-    Moments moments = local_moments(wide, row_mask(scope.rows(x), x));
+    LocalMoments moments = local_moments(wide, row_mask(scope.rows(x), x));
     if (!joined.empty()) moments = joined_moments(moments, joined, elements_of_a_channel(x));
     away = wide - moments.first;
     mean = moments.lost;
@@ -225,9 +225,9 @@ Array batch_norm(const Scope& scope, const ArrayOperand& given, const BatchNormO
   Array factor = rsqrt(variance + options.epsilon);
   if (counted.has_value()) factor = where(counted, factor, 0);
   // One factor a channel: backward, its gradient is one sum over all elements for both of what it is made of.
-  if (options.scale) factor = factor * convert(gamma(scope, x, options.aggregation), statistics);
+  if (options.scale) factor = factor * convert(gamma_variable(scope, x, options.aggregation), statistics);
   Array y = scaled_around(away, mean, factor);
-  if (options.center) y = y + convert(beta(scope, x, options.aggregation), statistics);
+  if (options.center) y = y + convert(beta_variable(scope, x, options.aggregation), statistics);
   return convert(y, x.dtype());
 }
 

@@ -12,8 +12,6 @@
 namespace lockstep {
 namespace {
 
-using Pair = std::pair<std::int64_t, std::int64_t>;
-
 WindowOptions window_options(std::string_view layer, const Array& x, const Pool2dOptions& options) {
   nn::check_image(layer, x);
   const Axes window = {options.window.first, options.window.second};
@@ -43,13 +41,13 @@ Array max_pool2d(const ArrayOperand& x, const Pool2dOptions& options) {
   return window_max(x, window_options("max_pool2d", x, options));
 }
 
-Array max_pool2d(const ArrayOperand& x, Pair window) { return max_pool2d(x, Pool2dOptions{.window = window}); }
+Array max_pool2d(const ArrayOperand& x, nn::Pair window) { return max_pool2d(x, Pool2dOptions{.window = window}); }
 
 Array avg_pool2d(const ArrayOperand& x, const Pool2dOptions& options) {
   return window_mean(x, window_options("avg_pool2d", x, options));
 }
 
-Array avg_pool2d(const ArrayOperand& x, Pair window) { return avg_pool2d(x, Pool2dOptions{.window = window}); }
+Array avg_pool2d(const ArrayOperand& x, nn::Pair window) { return avg_pool2d(x, Pool2dOptions{.window = window}); }
 
 Array global_avg_pool2d(const ArrayOperand& x) {
   nn::check_image("global_avg_pool2d", x);

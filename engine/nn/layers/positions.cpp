@@ -11,7 +11,7 @@ namespace {
 
 Array scalar(const Operand& x, DType dtype) { return full({}, x, dtype); }
 
-void check_floats(std::string_view function, DType dtype) {
+void check_position_dtype(std::string_view function, DType dtype) {
   if (is_float(dtype)) return;
   throw DtypeError("[" + std::string(function) + "] the dtype is " + std::string(name(dtype)) + "; give a float dtype");
 }
@@ -59,7 +59,7 @@ Array rotary(const ArrayOperand& x, const Operand& offset, double base) {
 }
 
 Array alibi_bias(std::int64_t heads, std::int64_t queries, std::int64_t keys, const Operand& offset, DType dtype) {
-  check_floats("alibi_bias", dtype);
+  check_position_dtype("alibi_bias", dtype);
   if (heads < 1) throw ValueError("[alibi_bias] heads is " + std::to_string(heads) + "; it must be at least 1");
   const Array t = convert(arange(queries), dtype) + scalar(offset, dtype), s = convert(arange(keys), dtype);
   const Array distance = abs(expand_dims(t, 1) - expand_dims(s, 0));
@@ -71,7 +71,7 @@ Array sinusoidal_positions(std::int64_t positions, std::int64_t features, double
   if (features < 2 || features % 2 != 0) {
     throw ValueError("[sinusoidal_positions] features is " + std::to_string(features) + "; it must be even");
   }
-  check_floats("sinusoidal_positions", dtype);
+  check_position_dtype("sinusoidal_positions", dtype);
   check_base("sinusoidal_positions", base);
   const DType wide = promote(dtype, float32);
   const Array turns = angles(convert(arange(positions), wide), features / 2, base);

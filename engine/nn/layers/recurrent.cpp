@@ -34,7 +34,8 @@ Array products_of_inputs(const Array& x, const Kernels& kernels, const nn::Place
 }
 
 /// The given state, or zeros. Throws ShapeError for another shape, DtypeError for complex numbers.
-Array start_of(std::string_view layer, const Scope& scope, const Array& x, std::int64_t units, const Array& given) {
+Array recurrent_start(std::string_view layer, const Scope& scope, const Array& x, std::int64_t units,
+                      const Array& given) {
   if (!given.has_value()) return zeros({x.dim(0), units}, x.dtype());
   const std::string text =
       "[" + std::string(layer) + " '" + scope.path() + "'] the initial state is " + to_string(given.type()) + "; give ";
@@ -64,9 +65,9 @@ std::pair<Array, LstmState> lstm(const Scope& scope, const ArrayOperand& given, 
     return std::vector<Array>{sigmoid(gate(3)) * tanh(c), c};
   };
   const LstmState start = sequence.initial.value_or(LstmState{});
-  const auto places = places_of(
-      "lstm", scope, x, sequence,
-      {start_of("lstm", scope, x, options.units, start.h), start_of("lstm", scope, x, options.units, start.c)});
+  const auto places = places_of("lstm", scope, x, sequence,
+                                {recurrent_start("lstm", scope, x, options.units, start.h),
+                                 recurrent_start("lstm", scope, x, options.units, start.c)});
   const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, {last[0], last[1]}};
 }
@@ -90,7 +91,7 @@ std::pair<Array, Array> gru(const Scope& scope, const ArrayOperand& given, const
     const Array candidate = tanh(of_input[2] + reset * of_state[2]);
     return std::vector<Array>{update * h + (1 - update) * candidate};
   };
-  const Array start = start_of("gru", scope, x, options.units, sequence.initial.value_or(Array()));
+  const Array start = recurrent_start("gru", scope, x, options.units, sequence.initial.value_or(Array()));
   const nn::Places places = places_of("gru", scope, x, sequence, {start});
   const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, last[0]};
@@ -105,7 +106,7 @@ std::pair<Array, Array> simple_rnn(const Scope& scope, const ArrayOperand& given
   const auto step = [&](const std::vector<Array>& state, const Array& input) {
     return std::vector<Array>{tanh(input + matmul(state[0], kernels.recurrent))};
   };
-  const Array start = start_of("simple_rnn", scope, x, options.units, sequence.initial.value_or(Array()));
+  const Array start = recurrent_start("simple_rnn", scope, x, options.units, sequence.initial.value_or(Array()));
   const nn::Places places = places_of("simple_rnn", scope, x, sequence, {start});
   const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, last[0]};
@@ -129,7 +130,7 @@ std::pair<Array, Array> mgu(const Scope& scope, const ArrayOperand& given, const
     const Array candidate = tanh(of_input[1] + (options.reset_gate ? forget * (of_state[1] + bias) : of_state[1]));
     return std::vector<Array>{forget * h + (1 - forget) * candidate};
   };
-  const Array start = start_of("mgu", scope, x, options.units, sequence.initial.value_or(Array()));
+  const Array start = recurrent_start("mgu", scope, x, options.units, sequence.initial.value_or(Array()));
   const nn::Places places = places_of("mgu", scope, x, sequence, {start});
   const auto [ys, last] = nn::recurrence(step, products_of_inputs(x, kernels, places), places);
   return {ys, last[0]};

@@ -30,7 +30,7 @@ struct Range {
 };
 
 /// Window i of n over s places.
-Range window_of(std::int64_t i, std::int64_t n, std::int64_t s) { return {i * s / n, ((i + 1) * s + n - 1) / n}; }
+Range pooled_range(std::int64_t i, std::int64_t n, std::int64_t s) { return {i * s / n, ((i + 1) * s + n - 1) / n}; }
 
 /// Weights [n, s]: how much of each place is in each result.
 using Weights = std::vector<double>;
@@ -45,7 +45,7 @@ Array multiplied(const Array& x, std::int64_t axis, std::int64_t n, const Weight
 Weights mean_weights(std::int64_t n, std::int64_t s) {
   Weights weights(static_cast<std::size_t>(n * s));
   for (std::int64_t i = 0; i < n; ++i) {
-    const Range w = window_of(i, n, s);
+    const Range w = pooled_range(i, n, s);
     for (std::int64_t j = w.from; j < w.to; ++j) {
       weights[static_cast<std::size_t>(i * s + j)] = 1 / static_cast<double>(w.to - w.from);
     }
@@ -83,10 +83,10 @@ Weights interpolation_weights(std::int64_t n, std::int64_t s, Interpolation meth
 Array largest_of_windows(const Array& x, std::int64_t axis, std::int64_t n) {
   const std::int64_t s = x.dim(static_cast<int>(axis));
   std::int64_t most = 0;
-  for (std::int64_t i = 0; i < n; ++i) most = std::max(most, window_of(i, n, s).to - window_of(i, n, s).from);
+  for (std::int64_t i = 0; i < n; ++i) most = std::max(most, pooled_range(i, n, s).to - pooled_range(i, n, s).from);
   std::vector<std::int32_t> places;
   for (std::int64_t i = 0; i < n; ++i) {
-    const Range w = window_of(i, n, s);
+    const Range w = pooled_range(i, n, s);
     for (std::int64_t j = 0; j < most; ++j) places.push_back(static_cast<std::int32_t>(std::min(w.from + j, w.to - 1)));
   }
   return max(take(x, array(places, {n, most}), axis, IndexMode::promise_in_bounds), Axes{axis + 1});

@@ -10,8 +10,6 @@
 namespace lockstep::nn {
 namespace {
 
-using Pair = std::pair<std::int64_t, std::int64_t>;
-
 /// What Keras and TensorFlow call "same": ceil(size / stride) results, the smaller half of the padding in front.
 Pair same_padding(std::int64_t size, std::int64_t reach, std::int64_t stride) {
   const std::int64_t results = (size + stride - 1) / stride;

@@ -9,6 +9,9 @@
 // What convolutions and poolings have in common.
 namespace lockstep::nn {
 
+/// Two numbers: padding before and behind, or one for each of two dimensions.
+using Pair = std::pair<std::int64_t, std::int64_t>;
+
 /// Throws ShapeError unless x are float images [N, H, W, C].
 void check_image(std::string_view layer, const Array& x);
 
@@ -23,7 +26,7 @@ Axes for_each_dimension(std::string_view layer, std::string_view what, const Axe
 void check_counts(std::string_view layer, std::string_view what, const Axes& given);
 
 /// (before, behind) for each spatial dimension of x.
-std::vector<std::pair<std::int64_t, std::int64_t>> padding_of(Padding padding, const Array& x, const Axes& window,
-                                                              const Axes& strides, const Axes& dilation);
+std::vector<Pair> padding_of(Padding padding, const Array& x, const Axes& window, const Axes& strides,
+                             const Axes& dilation);
 
 }  // namespace lockstep::nn

@@ -10,12 +10,11 @@
 namespace lockstep {
 namespace {
 
-/// What probabilities stay away from 0 and 1 by, as Keras'.
-constexpr double smallest = 1e-7;
+Array inside(const Array& probabilities) { return clip(probabilities, nn::smallest, 1 - nn::smallest); }
 
-Array inside(const Array& probabilities) { return clip(probabilities, smallest, 1 - smallest); }
-
-Array smoothed(const Array& y, double smoothing) { return smoothing == 0 ? y : (1 - smoothing) * y + smoothing / 2; }
+Array smoothed_labels(const Array& y, double smoothing) {
+  return smoothing == 0 ? y : (1 - smoothing) * y + smoothing / 2;
+}
 
 /// (1 - y) x + log(1 + exp(-x)) above 0, -y x + log(1 + exp(x)) else: no overflow for any logit, and one predicate, so
 /// that at 0 the derivatives are those of one side. An infinite logit that is right costs nothing.
@@ -51,7 +50,7 @@ Weighted binary_cross_entropy(const ArrayOperand& logits, const ArrayOperand& la
   nn::check_option(smoothing >= 0 && smoothing < 1, name, "label_smoothing", smoothing, "in [0, 1)");
   nn::check_option(positive > 0 && std::isfinite(positive), name, "positive_weight", positive, "finite and above 0");
   auto [x, given] = nn::number_operands({name, weight}, logits, labels);
-  const Array y = smoothed(given, smoothing);
+  const Array y = smoothed_labels(given, smoothing);
   if (!options.from_logits) x = inside(x);
   Array losses = options.from_logits ? of_logits(x, y) : of_probabilities(x, y);
   if (positive != 1) losses = losses + (positive - 1) * of_positives(x, y, options.from_logits);
@@ -62,7 +61,7 @@ Weighted sigmoid_focal(const ArrayOperand& logits, const ArrayOperand& labels, c
                        const FocalOptions& options) {
   nn::check_focal("sigmoid_focal", options);
   auto [x, given] = nn::number_operands({"sigmoid_focal", weight}, logits, labels);
-  const Array y = smoothed(given, options.label_smoothing);
+  const Array y = smoothed_labels(given, options.label_smoothing);
   if (!options.from_logits) x = inside(x);
   const Array losses = options.from_logits ? of_logits(x, y) : of_probabilities(x, y);
   const Array wrong_of_one = options.from_logits ? sigmoid(-x) : 1 - x;

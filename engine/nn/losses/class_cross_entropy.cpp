@@ -34,7 +34,7 @@ Odds odds(const Array& logits, const Array& classes) {
   return {own, is_own, weights, sum(weights, Axes{-1}, true)};
 }
 
-Array value(const Odds& found) {
+Array cross_entropy_of(const Odds& found) {
   // Beyond this the class adds nothing to the sum, and 1 plus what the logarithm is taken of stays above 0 for any
   // others.
   const Array own = maximum(found.own, found.own.dtype() == float64 ? -36 : -16);
@@ -44,12 +44,12 @@ Array value(const Odds& found) {
 }  // namespace
 
 Array class_cross_entropy(const Array& logits, const Array& classes) {
-  const auto function = [](const Array& x, const Array& of) { return value(odds(x, of)); };
+  const auto function = [](const Array& x, const Array& of) { return cross_entropy_of(odds(x, of)); };
   const auto rule = [](const std::tuple<Array, Array>& at, const std::tuple<Array, Array>& tangent) {
     const Odds found = odds(std::get<0>(at), std::get<1>(at));
     const Array total = found.others + exp(found.own);
     const Array slopes = where(found.is_own, -found.others, found.weights) / total;
-    return std::pair(value(found), sum(slopes * std::get<0>(tangent), Axes{-1}));
+    return std::pair(cross_entropy_of(found), sum(slopes * std::get<0>(tangent), Axes{-1}));
   };
   return custom_jvp(function, rule, {.check = RuleCheck::never})(logits, classes);
 }

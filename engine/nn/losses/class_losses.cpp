@@ -16,9 +16,6 @@
 namespace lockstep {
 namespace {
 
-/// What probabilities stay away from 0 and 1 by, as Keras'.
-constexpr double smallest = 1e-7;
-
 void check_scores(std::string_view loss, const Array& scores, const Array& labels) {
   if (scores.ndim() < 2 || scores.dim(-1) == 0) {
     throw ShapeError("[" + std::string(loss) + "] logits are " + to_string(scores.type()) +
@@ -41,7 +38,7 @@ void check_smoothing(std::string_view loss, double smoothing) {
 Array log_probabilities(const Array& scores, bool from_logits) {
   if (from_logits) return log_softmax(scores);
   const Array total = sum(scores, Axes{-1}, true);
-  return log(clip(scores / where(total > 0, total, 1), smallest, 1 - smallest));
+  return log(clip(scores / where(total > 0, total, 1), nn::smallest, 1 - nn::smallest));
 }
 
 /// sum of y times values over classes. A class of no probability that none was expected of adds nothing.
@@ -50,7 +47,7 @@ Array expected_of(const Array& y, const Array& values) {
   return sum(where(nothing, 0, y * where(nothing, 0, values)), Axes{-1});
 }
 
-Array smoothed(const Array& y, double smoothing) {
+Array smoothed_over_classes(const Array& y, double smoothing) {
   return smoothing == 0 ? y : (1 - smoothing) * y + smoothing / static_cast<double>(y.dim(-1));
 }
 
@@ -74,12 +71,12 @@ Weighted of_dense_labels(const nn::LossCall& of, const Array& given, const Array
   check_smoothing(of.name, smoothing);
   if (is_integer(labels.dtype())) {
     return of_integer_labels(of, scores, labels, options, [&](const Array& rows, const Array& classes) {
-      return values(rows, smoothed(one_hot(classes, rows.dim(-1), rows.dtype()), smoothing));
+      return values(rows, smoothed_over_classes(one_hot(classes, rows.dim(-1), rows.dtype()), smoothing));
     });
   }
   nn::check_dense(of.name, labels, options);
   const Array y = convert(nn::counted(labels, of.weight), scores.dtype());
-  return weighted(values(nn::counted(scores, of.weight), smoothed(y, smoothing)), of.weight);
+  return weighted(values(nn::counted(scores, of.weight), smoothed_over_classes(y, smoothing)), of.weight);
 }
 
 /// Of logits and classes, with smoothed labels.

@@ -17,7 +17,7 @@ namespace lockstep {
 namespace {
 
 /// The logarithm of no probability: finite, so that no difference of two is NaN; sums over frames keep it apart.
-constexpr double never = -1e30;
+constexpr double log_of_nothing = -1e30;
 
 void check_ctc(const Array& logits, const Array& frames, const Array& labels, const Array& lengths,
                const CtcOptions& options) {
@@ -37,12 +37,12 @@ void check_ctc(const Array& logits, const Array& frames, const Array& labels, co
                    " classes; it must be one of them");
 }
 
-/// x moved by `places` along the last dimension, `never` in front.
+/// x moved by `places` along the last dimension, `log_of_nothing` in front.
 Array shifted(const Array& x, std::int64_t places) {
-  return pad(slice_in_dim(x, 0, x.dim(1) - places, 1), never, {0, places}, {0, 0});
+  return pad(slice_in_dim(x, 0, x.dim(1) - places, 1), log_of_nothing, {0, places}, {0, 0});
 }
 
-Array log_sum(const std::vector<Array>& parts) { return logsumexp(stack(parts, 0), Axes{0}); }
+Array log_sum_of_arrays(const std::vector<Array>& parts) { return logsumexp(stack(parts, 0), Axes{0}); }
 
 /// Labels with a blank in front of each and behind the last, [B, 2 N + 1].
 Array with_blanks(const Array& classes, std::int64_t blank) {
@@ -65,24 +65,24 @@ Array log_likelihood(const Array& log_p, const Array& frames, const Array& class
   const std::int64_t rows = log_p.dim(0), steps = log_p.dim(1), width = places.dim(1);
   const Array spelled = take_along_axis(log_p, broadcast_to(expand_dims(places, 1), {rows, steps, width}), 2,
                                         IndexMode::promise_in_bounds);
-  const Array seen = maximum(swapaxes(spelled, 0, 1), never);
+  const Array seen = maximum(swapaxes(spelled, 0, 1), log_of_nothing);
   const Array skips = classes.dim(1) == 0 ? full({rows, 1}, false, bool_) : skips_blank(classes);
   const auto step = [&](const Array& alpha, const std::pair<Array, Array>& frame) {
     const auto& [t, emitted] = frame;
     std::vector<Array> ways = {alpha};
     if (width > 1) ways.push_back(shifted(alpha, 1));
-    if (width > 2) ways.push_back(where(skips, shifted(alpha, 2), never));
-    const Array next = where(expand_dims(t < frames, 1), log_sum(ways) + emitted, alpha);
+    if (width > 2) ways.push_back(where(skips, shifted(alpha, 2), log_of_nothing));
+    const Array next = where(expand_dims(t < frames, 1), log_sum_of_arrays(ways) + emitted, alpha);
     return std::pair(next, Tree());
   };
   // Behind no frame, all stands in front of the first label.
-  const Array start = where(iota({rows, width}, 1) == 0, zeros({}, log_p.dtype()), never);
+  const Array start = where(iota({rows, width}, 1) == 0, zeros({}, log_p.dtype()), log_of_nothing);
   const Array alpha = scan(step, start, std::pair(arange(steps, frames.dtype()), seen)).first;
   const auto at = [&](const Array& place) {
     return squeeze(take_along_axis(alpha, expand_dims(clip(place, 0, width - 1), 1), 1), 1);
   };
   const Array last = 2 * lengths;
-  return log_sum({at(last), where(lengths > 0, at(last - 1), never)});
+  return log_sum_of_arrays({at(last), where(lengths > 0, at(last - 1), log_of_nothing)});
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ Weighted ctc(const ArrayOperand& logits, const ArrayOperand& frames, const Array
   const Array in_frames = iota({logits.dim(0), logits.dim(1), 1}, 1) < reshape(ticks, {-1, 1, 1});
   const Array total = log_likelihood(log_softmax(where(in_frames, scores, 0)), ticks, classes, in_row, options.blank);
   const double otherwise = options.zero_impossible ? 0 : std::numeric_limits<double>::infinity();
-  const Array losses = where(total > never / 2, -total, otherwise);
+  const Array losses = where(total > log_of_nothing / 2, -total, otherwise);
   return weighted(nn::with_unknown_as_nan(losses, {.classes = classes, .known = known, .counted = {}}), weight);
 }
 

@@ -16,9 +16,9 @@
 namespace lockstep {
 namespace {
 
-constexpr double never = -std::numeric_limits<double>::infinity();
+constexpr double impossible = -std::numeric_limits<double>::infinity();
 
-void check_operands(const char* who, const Array& logits, const Array& frames, std::int64_t blank) {
+void check_decode_operands(const char* who, const Array& logits, const Array& frames, std::int64_t blank) {
   if (logits.ndim() != 3 || frames.ndim() != 1 || frames.dim(0) != logits.dim(0)) {
     throw ShapeError(fmt::format("[{}] logits are {}, frames {}; give [B, T, C] and [B]", who, to_string(logits.type()),
                                  to_string(frames.type())));
@@ -32,23 +32,23 @@ void check_operands(const char* who, const Array& logits, const Array& frames, s
       fmt::format("[{}] blank is {}, there are {} classes; it must be one of them", who, blank, logits.dim(2)));
 }
 
-double log_sum(double a, double b) {
+double log_sum_of_two(double a, double b) {
   const double most = std::max(a, b);
-  return most == never ? never : most + std::log1p(std::exp(std::min(a, b) - most));
+  return most == impossible ? impossible : most + std::log1p(std::exp(std::min(a, b) - most));
 }
 
 using Labels = std::vector<std::int32_t>;
 /// Logarithms of the probability of a label sequence's alignments: those that end in its last label, and in a blank.
 struct Ends {
-  double in_label = never, in_blank = never;
-  double both() const { return log_sum(in_label, in_blank); }
+  double in_label = impossible, in_blank = impossible;
+  double both() const { return log_sum_of_two(in_label, in_blank); }
 };
 using Beam = std::map<Labels, Ends>;
 
 /// All that a frame can make of the sequences so far.
 Beam extended(const Beam& beam, const double* log_p, std::int64_t classes, std::int64_t blank) {
   Beam next;
-  const auto add = [](double& to, double value) { to = log_sum(to, value); };
+  const auto add = [](double& to, double value) { to = log_sum_of_two(to, value); };
   for (const auto& [labels, ends] : beam) {
     Ends& same = next[labels];
     add(same.in_blank, ends.both() + log_p[blank]);
@@ -77,7 +77,7 @@ std::vector<std::pair<Labels, Ends>> likeliest(const Beam& beam, std::int64_t co
 
 CtcPaths ctc_greedy_decode(const ArrayOperand& logits, const ArrayOperand& frames, std::int64_t blank,
                            bool join_repeated) {
-  check_operands("ctc_greedy_decode", logits, frames, blank);
+  check_decode_operands("ctc_greedy_decode", logits, frames, blank);
   const std::int64_t rows = logits.dim(0), steps = logits.dim(1);
   const Array held = iota({rows, steps}, 1) < expand_dims(convert(frames, int32), 1);
   const Array scores = -sum(where(held, max(logits, Axes{2}), 0), Axes{1});
@@ -93,7 +93,7 @@ CtcPaths ctc_greedy_decode(const ArrayOperand& logits, const ArrayOperand& frame
 }
 
 CtcPaths ctc_beam_search(const ArrayOperand& logits, const ArrayOperand& frames, const CtcBeamOptions& options) {
-  check_operands("ctc_beam_search", logits, frames, options.blank);
+  check_decode_operands("ctc_beam_search", logits, frames, options.blank);
   if (options.beam_width < 1 || options.paths < 1 || options.paths > options.beam_width) {
     throw ValueError(
         fmt::format("[ctc_beam_search] beam_width is {}, paths {}; give at least 1 of either, and no more paths "
@@ -104,9 +104,9 @@ CtcPaths ctc_beam_search(const ArrayOperand& logits, const ArrayOperand& frames,
   const std::vector<double> log_p = convert(log_softmax(convert(logits, float64)), float64).to_vector<double>();
   const std::vector<std::int32_t> lengths = convert(frames, int32).to_vector<std::int32_t>();
   std::vector<std::int32_t> labels(static_cast<std::size_t>(rows * options.paths * steps), -1);
-  std::vector<double> scores(static_cast<std::size_t>(rows * options.paths), never);
+  std::vector<double> scores(static_cast<std::size_t>(rows * options.paths), impossible);
   for (std::int64_t row = 0; row < rows; ++row) {
-    Beam beam = {{Labels{}, Ends{never, 0}}};
+    Beam beam = {{Labels{}, Ends{impossible, 0}}};
     const std::int64_t length = std::min<std::int64_t>(steps, lengths[static_cast<std::size_t>(row)]);
     for (std::int64_t t = 0; t < length; ++t) {
       const auto kept = likeliest(extended(beam, log_p.data() + (row * steps + t) * classes, classes, options.blank),

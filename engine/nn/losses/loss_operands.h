@@ -9,6 +9,9 @@
 // What losses and metrics make of their operands before they compute anything.
 namespace lockstep::nn {
 
+/// As Keras' epsilon: what probabilities stay away from 0 and 1 by, and what percentages are divided by at least.
+inline constexpr double smallest = 1e-7;
+
 /// What loss it is, for messages, and its weights.
 struct LossCall {
   std::string_view name;

@@ -10,9 +10,6 @@
 namespace lockstep {
 namespace {
 
-/// As Keras' epsilon: what percentages and logarithms stay away from 0 by.
-constexpr double smallest = 1e-7;
-
 /// Predictions less targets, in rows that count: one choice, not one of each operand.
 Array error_of(std::string_view loss, const Array& predictions, const Array& targets, const Array& weight) {
   const auto [x, y] = nn::number_operands({loss, Array()}, predictions, targets);
@@ -43,7 +40,7 @@ Weighted mean_absolute_error(const ArrayOperand& predictions, const ArrayOperand
 Weighted mean_absolute_percentage_error(const ArrayOperand& predictions, const ArrayOperand& targets,
                                         const Array& weight) {
   const auto [x, y] = nn::number_operands({"mean_absolute_percentage_error", weight}, predictions, targets);
-  return weighted(100 * abs((y - x) / maximum(abs(y), smallest)), weight);
+  return weighted(100 * abs((y - x) / maximum(abs(y), nn::smallest)), weight);
 }
 
 Weighted mean_squared_logarithmic_error(const ArrayOperand& predictions, const ArrayOperand& targets,

@@ -9,11 +9,11 @@ namespace lockstep {
 namespace {
 
 /// Weighted means over all rows, for each output.
-struct Moments {
+struct RegressionMoments {
   Array p, y, p2, y2, py, error2;
 };
 
-Moments moments_of(std::string_view metric, const Weighted& sums) {
+RegressionMoments moments_of(std::string_view metric, const Weighted& sums) {
   const Array total = nn::total_sums(metric, sums, 6, "regression_sums");
   const Array weight = nn::reduced(convert(sums.weight, float64));
   const auto row = [&](std::int64_t i) { return nn::ratio(total[i], weight); };
@@ -21,7 +21,7 @@ Moments moments_of(std::string_view metric, const Weighted& sums) {
 }
 
 /// 1 - errors / spread, averaged; 0 where there is no spread.
-Array explained(const Moments& m, const Array& errors) {
+Array explained(const RegressionMoments& m, const Array& errors) {
   const Array spread = m.y2 - square(m.y), none = ~(spread > 0) & ~(spread != spread);
   return mean(where(none, 0, 1 - errors / where(none, 1, spread)));
 }
@@ -52,23 +52,23 @@ Weighted regression_sums(const ArrayOperand& predictions, const ArrayOperand& ta
 }
 
 Array r2_score(const Weighted& sums) {
-  const Moments m = moments_of("r2_score", sums);
+  const RegressionMoments m = moments_of("r2_score", sums);
   return explained(m, m.error2);
 }
 
 Array explained_variance(const Weighted& sums) {
-  const Moments m = moments_of("explained_variance", sums);
+  const RegressionMoments m = moments_of("explained_variance", sums);
   return explained(m, m.error2 - square(m.p - m.y));
 }
 
 Array pearson_correlation(const Weighted& sums) {
-  const Moments m = moments_of("pearson_correlation", sums);
+  const RegressionMoments m = moments_of("pearson_correlation", sums);
   const Array spread = sqrt(maximum(m.p2 - square(m.p), 0)) * sqrt(maximum(m.y2 - square(m.y), 0));
   return mean(nn::ratio(m.py - m.p * m.y, spread));
 }
 
 Array concordance_correlation(const Weighted& sums) {
-  const Moments m = moments_of("concordance_correlation", sums);
+  const RegressionMoments m = moments_of("concordance_correlation", sums);
   const Array spread = maximum(m.p2 - square(m.p), 0) + maximum(m.y2 - square(m.y), 0) + square(m.p - m.y);
   return mean(nn::ratio(2 * (m.py - m.p * m.y), spread));
 }

@@ -25,7 +25,7 @@ struct Extents {
   std::int64_t rows = 0, tokens = 0, experts = 0, choices = 0, room = 0;
 };
 
-Extents extents_of(const Array& x, const Array& logits, const MixtureOptions& options) {
+Extents mixture_extents(const Array& x, const Array& logits, const MixtureOptions& options) {
   if (x.ndim() != 3 || logits.ndim() != 3 || x.dim(0) != logits.dim(0) || x.dim(1) != logits.dim(1) ||
       !is_float(x.dtype()) || !is_float(logits.dtype())) {
     throw ShapeError(
@@ -130,7 +130,7 @@ Array load_balance_of(const Array& probabilities, const Array& chosen, const Arr
 
 MixtureResult mixture_of_experts(const Array& x, const Array& logits, const Tree& experts,
                                  const ExpertFunction& function, const MixtureOptions& options) {
-  const Extents e = extents_of(x, logits, options);
+  const Extents e = mixture_extents(x, logits, options);
   if (!options.axis.empty()) nn::check_cut("mixture_of_experts", "batch", x, options.axis);
   check_experts(experts, e, options);
   if (options.mask && (options.mask->dtype() != DType::bool_ || !(options.mask->shape() == Shape{e.rows, e.tokens}))) {

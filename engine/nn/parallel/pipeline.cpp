@@ -76,7 +76,7 @@ Tree pipeline(const std::function<Tree(const Tree&)>& stage, const Tree& x, cons
     const Tree made = through(stage, input);
     return std::pair(map([&](const Array& leaf) { return ppermute(leaf, options.axis, onward); }, made), made);
   };
-  const Tree made = scan(step, map(varies, first), arange(options.microbatches + n - 1)).second;
+  const Tree made = scan(step, map(varies, first), lockstep::arange(options.microbatches + n - 1)).second;
   return map(
       [&](const Array& given, const Array& all) {
         const Array results = slice_in_dim(all, n - 1, n - 1 + options.microbatches, 0);

@@ -32,7 +32,7 @@ Sums sums_of_block(const Array& q, const Array& k, const Array& v, const Array& 
   return {largest, sum(p, Axes{-1}), einsum("bkgts,bskh->bkgth", {p, v})};
 }
 
-Sums merged(const Sums& a, const Sums& b) {
+Sums merged_sums(const Sums& a, const Sums& b) {
   const auto& [largest_a, total_a, values_a] = a;
   const auto& [largest_b, total_b, values_b] = b;
   const Array largest = stop_gradient(maximum(largest_a, largest_b));
@@ -73,7 +73,7 @@ Array ring_attention(const Array& query, const Array& key, const Array& value,
   const auto step = [&](const Array& i, const State& state) {
     std::vector<Array> moved;
     for (const Array& block : state.first) moved.push_back(ppermute(block, blocks.axis, ring));
-    return State(moved, merged(state.second, attended(moved, remainder(own - i + n, n))));
+    return State(moved, merged_sums(state.second, attended(moved, remainder(own - i + n, n))));
   };
   const State end = fori_loop(1, n, step, State(start, attended(start, own)));
   const auto& [largest, total, values] = end.second;

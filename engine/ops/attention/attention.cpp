@@ -133,7 +133,7 @@ std::vector<ir::Sample> attention_samples() {
 // ---- attention_tangent and attention_grad --------------------------------------------------------------------------
 
 /// Checks operand `i` to be of a type.
-void expect_type(const ir::InferContext& context, std::size_t i, DType dtype, const Shape& shape) {
+void expect_operand_type(const ir::InferContext& context, std::size_t i, DType dtype, const Shape& shape) {
   const ArrayType& given = context.inputs[i];
   if (given.dtype != dtype || given.shape != shape) {
     infer::shape_error(context, to_string(ArrayType{dtype, shape, {}}) + " for operand " + std::to_string(i),
@@ -145,23 +145,23 @@ AttentionGeometry infer_saved(const ir::InferContext& context, std::size_t opera
   infer::expect_operands(context, operands);
   const AttentionGeometry g = attention_geometry(context);
   const DType dtype = context.inputs[0].dtype;
-  expect_type(context, 5, dtype, g.q());
-  expect_type(context, 6, logits_dtype(dtype), g.lse());
+  expect_operand_type(context, 5, dtype, g.q());
+  expect_operand_type(context, 6, logits_dtype(dtype), g.lse());
   return g;
 }
 
 std::vector<ArrayType> tangent_infer(const ir::InferContext& context) {
   const AttentionGeometry g = infer_saved(context, 11);
   const DType dtype = context.inputs[0].dtype;
-  for (std::size_t i = 7; i < 11; ++i) expect_type(context, i, dtype, context.inputs[i - 7].shape);
+  for (std::size_t i = 7; i < 11; ++i) expect_operand_type(context, i, dtype, context.inputs[i - 7].shape);
   return {{dtype, g.q(), {}}, {logits_dtype(dtype), g.lse(), {}}};
 }
 
 std::vector<ArrayType> grad_infer(const ir::InferContext& context) {
   const AttentionGeometry g = infer_saved(context, 9);
   const DType dtype = context.inputs[0].dtype;
-  expect_type(context, 7, dtype, g.q());
-  expect_type(context, 8, logits_dtype(dtype), g.lse());
+  expect_operand_type(context, 7, dtype, g.q());
+  expect_operand_type(context, 8, logits_dtype(dtype), g.lse());
   return {{dtype, g.q(), {}}, {dtype, g.k(), {}}, {dtype, g.k(), {}}, {dtype, g.bias, {}}};
 }
 
@@ -245,7 +245,7 @@ std::vector<ir::SampleInput> saved_inputs(DType dtype, const AttentionCase& c) {
   return inputs;
 }
 
-std::vector<ir::Sample> tangent_samples() {
+std::vector<ir::Sample> attention_tangent_samples() {
   std::vector<ir::Sample> list;
   for (const DType dtype : {DType::float64, DType::float32, DType::float16, DType::bfloat16}) {
     for (const AttentionCase& c : attention_cases(dtype)) {
@@ -388,7 +388,7 @@ const Primitive& primitives::attention_tangent() {
       .batch = [](const ir::BatchContext& c) { return batch_attention(c, primitives::attention_tangent(), false); },
       .reference = tangent_reference,
       .flops = attention_flops(5),
-      .samples = tangent_samples,
+      .samples = attention_tangent_samples,
       .error_samples =
           [] {
             const ArrayType q{DType::float32, {2, 3, 4, 5}, {}}, k{DType::float32, {2, 6, 2, 5}, {}};

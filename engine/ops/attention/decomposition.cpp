@@ -24,7 +24,7 @@ struct Dual {
 using Linear = std::function<Value(const Value&)>;
 using Bilinear = std::function<Value(const Value&, const Value&)>;
 
-Dual map(const Dual& a, const Linear& f) { return {f(a.x), a.dx ? Tangent(f(*a.dx)) : Tangent()}; }
+Dual map_dual(const Dual& a, const Linear& f) { return {f(a.x), a.dx ? Tangent(f(*a.dx)) : Tangent()}; }
 
 Dual product(const Dual& a, const Dual& b, const Bilinear& f) {
   Tangent dx;
@@ -42,7 +42,7 @@ Dual operator*(const Dual& a, const Dual& b) {
   return product(a, b, [](const Value& u, const Value& v) { return u * v; });
 }
 Dual operator*(double factor, const Dual& a) {
-  return map(a, [factor](const Value& u) { return factor * u; });
+  return map_dual(a, [factor](const Value& u) { return factor * u; });
 }
 
 Value dot(const Value& a, const Value& b, const Dims& contract_a, const Dims& contract_b, const Dims& batch_a,
@@ -64,17 +64,19 @@ class Matrices {
 
   /// Operand `i` in the dtype of the logits.
   Dual operand(std::size_t i) const {
-    return map({context_.inputs[i], context_.tangents[i]}, [this](const Value& x) { return convert(x, wide_); });
+    return map_dual({context_.inputs[i], context_.tangents[i]}, [this](const Value& x) { return convert(x, wide_); });
   }
   Dual queries(std::size_t i) const {
-    return map(operand(i), [this](const Value& x) { return reshape(x, grouped()); });
+    return map_dual(operand(i), [this](const Value& x) { return reshape(x, grouped()); });
   }
   Dual column(std::size_t i) const {
-    return map(operand(i), [this](const Value& x) { return transpose(reshape(x, grouped().erase(4)), {0, 2, 1, 3}); });
+    return map_dual(operand(i), [this](const Value& x) {
+      return transpose(reshape(x, grouped().erase(4)), {0, 2, 1, 3});
+    });
   }
   /// A bias [b,n,t,s] at every logit.
   Dual bias(std::size_t i) const {
-    return map(operand(i), [this](const Value& x) { return at_logits(x); });
+    return map_dual(operand(i), [this](const Value& x) { return at_logits(x); });
   }
 
   Dual scores(const Dual& q, const Dual& k) const {
@@ -93,26 +95,26 @@ class Matrices {
     });
   }
   Dual row_sums(const Dual& p) const {
-    return map(p, [](const Value& x) { return reduce_sum(x, {4}); });
+    return map_dual(p, [](const Value& x) { return reduce_sum(x, {4}); });
   }
   /// A column beside every logit.
   Dual spread(const Dual& column) const {
-    return map(column, [this](const Value& x) { return broadcast_in_dim(x, logits(), {0, 1, 2, 3}); });
+    return map_dual(column, [this](const Value& x) { return broadcast_in_dim(x, logits(), {0, 1, 2, 3}); });
   }
   /// A column beside every feature of the queries.
   Dual per_feature(const Dual& column) const {
-    return map(column, [this](const Value& x) {
+    return map_dual(column, [this](const Value& x) {
       return broadcast_in_dim(transpose(x, {0, 2, 1, 3}), grouped(), {0, 1, 2, 3});
     });
   }
   Dual feature_sums(const Dual& q) const {
-    return map(q, [](const Value& x) { return transpose(reduce_sum(x, {4}), {0, 2, 1, 3}); });
+    return map_dual(q, [](const Value& x) { return transpose(reduce_sum(x, {4}), {0, 2, 1, 3}); });
   }
 
   /// x where the key is seen, else 0.
   Dual seen(const Dual& x) const {
     const Value mask = visible();
-    return map(x, [&](const Value& v) { return select(mask, v, full_like(v, 0)); });
+    return map_dual(x, [&](const Value& v) { return select(mask, v, full_like(v, 0)); });
   }
   /// The softmax of the logits of the keys that are seen, 0 for the others; the same for all keys where a query sees none.
   /// The saved log-sum-exp only shifts exponents: where logits are large, it has lost the row's sum.

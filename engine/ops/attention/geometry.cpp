@@ -43,7 +43,7 @@ void check_broadcast(const InferContext& context, std::size_t operand, const Sha
 
 /// Operand `i` with its batch merged into dimension 0, there as large as `rows`; extent 1 may stay where nothing is
 /// batched and `may_stay`.
-Value merged(const ir::BatchContext& context, std::size_t i, std::int64_t rows, bool may_stay) {
+Value merged_operand(const ir::BatchContext& context, std::size_t i, std::int64_t rows, bool may_stay) {
   const Value& x = context.inputs[i];
   if (!context.batched[i] && x.shape()[0] == 1 && may_stay) return x;
   const Value whole = batch::batched(context, i);
@@ -103,10 +103,10 @@ std::vector<Value> batch_attention(const ir::BatchContext& context, const ir::Pr
   std::vector<Value> operands;
   for (std::size_t i = 0; i < context.inputs.size(); ++i) {
     const bool broadcasts = i == 4 || (i == 3 && !summed_bias);
-    operands.push_back(merged(context, i, rows, broadcasts));
+    operands.push_back(merged_operand(context, i, rows, broadcasts));
   }
   if (operands.size() == 11) {  // attention_tangent: the bias and its tangent have one shape
-    operands[3] = merged(context, 3, rows, false);
+    operands[3] = merged_operand(context, 3, rows, false);
   }
   std::vector<Value> results = apply(self, operands, context.attrs);
   for (std::size_t i = 0; i < results.size(); ++i) {

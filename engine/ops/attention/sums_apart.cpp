@@ -11,12 +11,6 @@ namespace {
 
 constexpr std::size_t bias = 3;
 
-Dims all_dims(int rank) {
-  Dims dims;
-  for (int d = 0; d < rank; ++d) dims.push_back(d);
-  return dims;
-}
-
 /// Over one dimension, 16-bit floats in float32.
 Value sum_over(const Value& x, std::int64_t dim) {
   if (!is_narrow_float(x.dtype())) return reduce_sum(x, {dim});

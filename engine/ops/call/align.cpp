@@ -14,6 +14,8 @@ namespace lockstep::ops::call {
 
 namespace {
 
+using control_flow::pvaried;
+using control_flow::varying_of;
 using control_flow::with_varying_inputs;
 using control_flow::with_varying_outputs;
 using ir::Aligned;
@@ -24,35 +26,29 @@ using sub_function::append;
 using sub_function::attribute;
 using sub_function::marked;
 
-using Axes = std::vector<AxisSet>;
+using AxisSets = std::vector<AxisSet>;
 
-Axes varying_of(const std::vector<ArrayType>& types) {
-  Axes axes;
-  for (const ArrayType& type : types) axes.push_back(type.varying);
-  return axes;
-}
-
-Axes joined(Axes a, const Axes& b) {
+AxisSets joined_axes(AxisSets a, const AxisSets& b) {
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = a[i].joined(b[i]);
   return a;
 }
 
-Axes head(const Axes& axes, std::size_t count) {
+AxisSets head(const AxisSets& axes, std::size_t count) {
   return {axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count)};
 }
-Axes tail(const Axes& axes, std::size_t first) {
+AxisSets tail(const AxisSets& axes, std::size_t first) {
   return {axes.begin() + static_cast<std::ptrdiff_t>(first), axes.end()};
 }
-Axes followed_by(Axes a, const Axes& b) {
+AxisSets followed_by(AxisSets a, const AxisSets& b) {
   append(a, b);
   return a;
 }
 
 /// The axes along which the body's inputs must vary for these operands; nothing where body and operands do not fit for
 /// other reasons.
-std::optional<Axes> needed_axes(const Builder& builder, std::span<const Var> operands, const ir::Function& body) {
+std::optional<AxisSets> needed_axes(const Builder& builder, std::span<const Var> operands, const ir::Function& body) {
   if (operands.size() != body.inputs().size() || !(body.axes() == builder.axes())) return std::nullopt;
-  Axes axes;
+  AxisSets axes;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const ArrayType& given = builder.type(operands[i]);
     const ArrayType& expected = body.type(body.inputs()[i]);
@@ -60,12 +56,6 @@ std::optional<Axes> needed_axes(const Builder& builder, std::span<const Var> ope
     axes.push_back(expected.varying.joined(given.varying));
   }
   return axes;
-}
-
-std::vector<Var> pvaried(Builder& builder, std::span<const Var> operands, const Axes& axes) {
-  std::vector<Var> result;
-  for (std::size_t i = 0; i < operands.size(); ++i) result.push_back(builder.pvary(operands[i], axes[i]));
-  return result;
 }
 
 /// The body with an input in place of each pvary of an input.
@@ -101,7 +91,7 @@ Supplied supplied(const FunctionPtr& body) {
 
 Aligned align_checkpoint(Builder& builder, std::span<const Var> operands, const Attrs& attrs) {
   FunctionPtr body = ir::sub_function(attrs, "body");
-  const std::optional<Axes> axes = needed_axes(builder, operands, *body);
+  const std::optional<AxisSets> axes = needed_axes(builder, operands, *body);
   if (!axes) return {{operands.begin(), operands.end()}, attrs};
   if (*axes != varying_of(body->input_types())) body = with_varying_inputs(body, *axes);
   std::vector<Var> all = pvaried(builder, operands, *axes);
@@ -112,7 +102,7 @@ Aligned align_checkpoint(Builder& builder, std::span<const Var> operands, const 
 
 Aligned align_custom_jvp(Builder& builder, std::span<const Var> operands, const Attrs& attrs) {
   FunctionPtr body = ir::sub_function(attrs, "body");
-  const std::optional<Axes> axes = needed_axes(builder, operands, *body);
+  const std::optional<AxisSets> axes = needed_axes(builder, operands, *body);
   if (!axes || *axes == varying_of(body->input_types())) {
     return {axes ? pvaried(builder, operands, *axes) : std::vector<Var>(operands.begin(), operands.end()), attrs};
   }
@@ -123,8 +113,8 @@ Aligned align_custom_jvp(Builder& builder, std::span<const Var> operands, const 
   const std::vector<bool> is_float = inexact(body->output_types());
   rule = with_varying_inputs(rule, followed_by(*axes, marked(head(*axes, arguments.size()), inexact(arguments), true)));
   body = with_varying_inputs(body, *axes);
-  const Axes of_rule = varying_of(rule->output_types());
-  Axes results = joined(varying_of(body->output_types()), head(of_rule, outputs));
+  const AxisSets of_rule = varying_of(rule->output_types());
+  AxisSets results = joined_axes(varying_of(body->output_types()), head(of_rule, outputs));
   std::size_t tangent = outputs;
   for (std::size_t i = 0; i < outputs; ++i) {
     if (is_float[i]) results[i] = results[i].joined(of_rule[tangent++]);
@@ -137,7 +127,7 @@ Aligned align_custom_jvp(Builder& builder, std::span<const Var> operands, const 
 
 Aligned align_custom_vjp(Builder& builder, std::span<const Var> operands, const Attrs& attrs) {
   FunctionPtr body = ir::sub_function(attrs, "body");
-  const std::optional<Axes> axes = needed_axes(builder, operands, *body);
+  const std::optional<AxisSets> axes = needed_axes(builder, operands, *body);
   if (!axes || *axes == varying_of(body->input_types())) {
     return {axes ? pvaried(builder, operands, *axes) : std::vector<Var>(operands.begin(), operands.end()), attrs};
   }
@@ -147,9 +137,9 @@ Aligned align_custom_vjp(Builder& builder, std::span<const Var> operands, const 
   const std::vector<bool> is_float = inexact(body->output_types());
   body = with_varying_inputs(body, *axes);
   FunctionPtr fwd = with_varying_inputs(ir::sub_function(attrs, "fwd"), *axes);
-  const Axes of_fwd = varying_of(fwd->output_types());
-  const Axes results = joined(varying_of(body->output_types()), head(of_fwd, outputs));
-  const Axes residuals = tail(of_fwd, outputs);
+  const AxisSets of_fwd = varying_of(fwd->output_types());
+  const AxisSets results = joined_axes(varying_of(body->output_types()), head(of_fwd, outputs));
+  const AxisSets residuals = tail(of_fwd, outputs);
   const FunctionPtr bwd =
       with_varying_inputs(ir::sub_function(attrs, "bwd"), followed_by(residuals, marked(results, is_float, true)));
   return {pvaried(builder, operands, *axes),

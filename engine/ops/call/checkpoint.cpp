@@ -122,12 +122,12 @@ ir::Derivative checkpoint_derivative() {
 
 // ---- samples
 
-std::vector<Value> wave(ir::Builder&, std::span<const Value> x) {
+std::vector<Value> wave_and_sum(ir::Builder&, std::span<const Value> x) {
   const Value product = sin(x[0] * x[1]);
   return {product * exp(x[1]), reduce_sum(product, {0})};
 }
 
-Attrs attributes(const FunctionPtr& body, std::string policy = "nothing_saveable") {
+Attrs checkpoint_attrs(const FunctionPtr& body, std::string policy = "nothing_saveable") {
   return {
       {"body", sub_function::attribute(body)}, {"policy", std::move(policy)}, {"names", std::vector<std::string>{}}};
 }
@@ -139,7 +139,7 @@ std::vector<ir::Sample> checkpoint_samples() {
     const samples::Range range;
     for (const char* policy : {"nothing_saveable", "everything_saveable"}) {
       list.push_back({{samples::input(type.dtype, type.shape, range), samples::input(type.dtype, type.shape, range)},
-                      attributes(sub_function::write({}, {type, type}, wave), policy),
+                      checkpoint_attrs(sub_function::write({}, {type, type}, wave_and_sum), policy),
                       {}});
     }
   }
@@ -148,7 +148,7 @@ std::vector<ir::Sample> checkpoint_samples() {
 
 std::vector<ir::ErrorSample> checkpoint_errors() {
   const ArrayType x{float32, {3}, {}};
-  const Attrs good = attributes(sub_function::write({}, {x, x}, wave));
+  const Attrs good = checkpoint_attrs(sub_function::write({}, {x, x}, wave_and_sum));
   return {
       {{x}, good, "checkpoint given 1 operands; expected 2", {}},
       {{x, {float32, {2}, {}}}, good, "operand 1 of type f32[2]; expected f32[3]", {}},

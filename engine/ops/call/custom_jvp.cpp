@@ -18,7 +18,7 @@ using ir::FunctionPtr;
 using sub_function::append;
 using sub_function::marked;
 
-std::vector<ArrayType> infer_custom(const ir::InferContext& context) {
+std::vector<ArrayType> infer_custom_jvp(const ir::InferContext& context) {
   std::vector<ArrayType> results = sub_function::infer(context);
   const FunctionPtr rule = ir::sub_function(context.attrs, "jvp");
   const std::size_t arguments = call::argument_count(context);
@@ -31,7 +31,7 @@ std::vector<ArrayType> infer_custom(const ir::InferContext& context) {
 }
 
 /// The rule on the primals and on a tangent for every float argument.
-ir::JointTangents custom_tangents(const ir::JvpContext& context) {
+ir::JointTangents custom_jvp_tangents(const ir::JvpContext& context) {
   call::refuse_closed_over(context, "custom_jvp");
   std::vector<ir::Tangent> operands(context.inputs.begin(), context.inputs.end());
   append(operands, call::given_tangents(context));
@@ -49,7 +49,7 @@ ir::JointTangents custom_tangents(const ir::JvpContext& context) {
   return results;
 }
 
-std::vector<Value> batch_custom(const ir::BatchContext& context) {
+std::vector<Value> batch_custom_jvp(const ir::BatchContext& context) {
   const FunctionPtr body = ir::sub_function(context.attrs, "body");
   const FunctionPtr rule = ir::sub_function(context.attrs, "jvp");
   const std::size_t outputs = body->outputs().size();
@@ -80,21 +80,20 @@ std::vector<Value> batch_custom(const ir::BatchContext& context) {
           .with("jvp", sub_function::attribute(vmap(rule, in, with_tangents(all)).function)));
 }
 
-std::vector<Value> cubed(ir::Builder&, std::span<const Value> x) { return {x[0] * x[0] * x[0]}; }
-std::vector<Value> cubed_rule(ir::Builder&, std::span<const Value> x) {
+std::vector<Value> cubed_jvp(ir::Builder&, std::span<const Value> x) {
   const Value square = x[0] * x[0];
   return {square * x[0], square * x[1] * 3};
 }
 
-Attrs attributes(const ArrayType& type) {
-  return {{"body", sub_function::attribute(sub_function::write({}, {type}, cubed))},
-          {"jvp", sub_function::attribute(sub_function::write({}, {type, type}, cubed_rule))},
+Attrs custom_jvp_attrs(const ArrayType& type) {
+  return {{"body", sub_function::attribute(sub_function::write({}, {type}, call::cubed))},
+          {"jvp", sub_function::attribute(sub_function::write({}, {type, type}, cubed_jvp))},
           {"arguments", std::int64_t{1}}};
 }
 
-std::vector<ir::ErrorSample> custom_errors() {
+std::vector<ir::ErrorSample> custom_jvp_errors() {
   const ArrayType x{float32, {3}, {}};
-  const Attrs good = attributes(x);
+  const Attrs good = custom_jvp_attrs(x);
   return {
       {{}, good, "custom_jvp given 0 operands; expected 1", {}},
       {{x}, good.with("arguments", std::int64_t{2}), "arguments=2", {}},
@@ -107,13 +106,13 @@ std::vector<ir::ErrorSample> custom_errors() {
 const ir::Primitive& primitives::custom_jvp() {
   static const ir::Primitive primitive{
       .name = "custom_jvp",
-      .infer = infer_custom,
-      .derivative = call::joint(custom_tangents, nullptr),
+      .infer = infer_custom_jvp,
+      .derivative = call::joint(custom_jvp_tangents, nullptr),
       .align = call::align_custom_jvp,
-      .batch = batch_custom,
+      .batch = batch_custom_jvp,
       .reference = nullptr,
-      .samples = [] { return call::samples_of(attributes); },
-      .error_samples = custom_errors,
+      .samples = [] { return call::samples_of(custom_jvp_attrs); },
+      .error_samples = custom_jvp_errors,
       .traits = {.typed_axes = true, .call = true},
   };
   return primitive;

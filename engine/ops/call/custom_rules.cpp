@@ -16,7 +16,7 @@ namespace lockstep::ops::call {
 
 namespace {
 
-std::string text(std::span<const ArrayType> types) {
+std::string types_text(std::span<const ArrayType> types) {
   std::string list;
   for (const ArrayType& type : types) list += (list.empty() ? "" : ", ") + to_string(type);
   return list.empty() ? "nothing" : list;
@@ -54,8 +54,8 @@ void expect_signature(const ir::InferContext& context, std::string_view name, co
                       std::span<const ArrayType> in, std::span<const ArrayType> out) {
   const auto check = [&](const char* what, std::span<const ArrayType> given, std::span<const ArrayType> expected) {
     if (std::equal(given.begin(), given.end(), expected.begin(), expected.end())) return;
-    throw IrError(std::string(context.op) + ": " + std::string(name) + " " + what + " " + text(given) + "; expected " +
-                  text(expected) + "; instead trace it on the types of the body");
+    throw IrError(std::string(context.op) + ": " + std::string(name) + " " + what + " " + types_text(given) +
+                  "; expected " + types_text(expected) + "; instead trace it on the types of the body");
   };
   check("takes", f.input_types(), in);
   check("gives", f.output_types(), out);

@@ -27,7 +27,7 @@ std::vector<ArrayType> only_inexact(std::span<const ArrayType> types) {
   return marked(types, call::inexact(types), true);
 }
 
-std::vector<ArrayType> infer_custom(const ir::InferContext& context) {
+std::vector<ArrayType> infer_custom_vjp(const ir::InferContext& context) {
   std::vector<ArrayType> results = sub_function::infer(context);
   const FunctionPtr fwd = ir::sub_function(context.attrs, "fwd");
   const FunctionPtr bwd = ir::sub_function(context.attrs, "bwd");
@@ -42,7 +42,7 @@ std::vector<ArrayType> infer_custom(const ir::InferContext& context) {
 }
 
 /// The forward rule, and tangents that only a transposition can make something of.
-ir::JointTangents custom_tangents(const ir::JvpContext& context) {
+ir::JointTangents forward_tangents(const ir::JvpContext& context) {
   call::refuse_closed_over(context, "custom_vjp");
   const std::vector<Value> all =
       call::inlined(context.builder, *ir::sub_function(context.attrs, "fwd"), context.inputs);
@@ -95,7 +95,7 @@ struct Batching {
 };
 
 /// Every result is batched that may differ between examples, so that its cotangent is one for each of them.
-std::vector<Value> batch_custom(const ir::BatchContext& context) {
+std::vector<Value> batch_custom_vjp(const ir::BatchContext& context) {
   const Batching batching{context};
   const FunctionPtr body = ir::sub_function(context.attrs, "body");
   const FunctionPtr fwd = ir::sub_function(context.attrs, "fwd");
@@ -178,19 +178,18 @@ std::vector<Value> batch_tangents(const ir::BatchContext& context) {
 
 // ---- samples
 
-std::vector<Value> cubed(ir::Builder&, std::span<const Value> x) { return {x[0] * x[0] * x[0]}; }
 std::vector<Value> cubed_fwd(ir::Builder&, std::span<const Value> x) { return {x[0] * x[0] * x[0], x[0] * x[0]}; }
 std::vector<Value> cubed_bwd(ir::Builder&, std::span<const Value> x) { return {x[0] * x[1] * 3}; }
 
-Attrs attributes(const ArrayType& type) {
-  return {{"body", sub_function::attribute(sub_function::write({}, {type}, cubed))},
+Attrs custom_vjp_attrs(const ArrayType& type) {
+  return {{"body", sub_function::attribute(sub_function::write({}, {type}, call::cubed))},
           {"fwd", sub_function::attribute(sub_function::write({}, {type}, cubed_fwd))},
           {"bwd", sub_function::attribute(sub_function::write({}, {type, type}, cubed_bwd))},
           {"arguments", std::int64_t{1}}};
 }
 
-std::vector<ir::Sample> tangent_samples() {
-  std::vector<ir::Sample> list = call::samples_of(attributes);
+std::vector<ir::Sample> custom_vjp_tangents_samples() {
+  std::vector<ir::Sample> list = call::samples_of(custom_vjp_attrs);
   for (ir::Sample& sample : list) {
     sample.inputs.push_back(sample.inputs[0]);
     sample.attrs = {{"bwd", sample.attrs.at("bwd")}, {"residuals", std::int64_t{1}}};
@@ -198,9 +197,9 @@ std::vector<ir::Sample> tangent_samples() {
   return list;
 }
 
-std::vector<ir::ErrorSample> custom_errors() {
+std::vector<ir::ErrorSample> custom_vjp_errors() {
   const ArrayType x{float32, {3}, {}};
-  const Attrs good = attributes(x);
+  const Attrs good = custom_vjp_attrs(x);
   return {
       {{}, good, "custom_vjp given 0 operands; expected 1", {}},
       {{x}, good.with("arguments", std::int64_t{2}), "arguments=2", {}},
@@ -214,13 +213,13 @@ std::vector<ir::ErrorSample> custom_errors() {
 const ir::Primitive& primitives::custom_vjp() {
   static const ir::Primitive primitive{
       .name = "custom_vjp",
-      .infer = infer_custom,
-      .derivative = call::joint(custom_tangents, nullptr),
+      .infer = infer_custom_vjp,
+      .derivative = call::joint(forward_tangents, nullptr),
       .align = call::align_custom_vjp,
-      .batch = batch_custom,
+      .batch = batch_custom_vjp,
       .reference = nullptr,
-      .samples = [] { return call::samples_of(attributes); },
-      .error_samples = custom_errors,
+      .samples = [] { return call::samples_of(custom_vjp_attrs); },
+      .error_samples = custom_vjp_errors,
       .traits = {.typed_axes = true, .call = true},
   };
   return primitive;
@@ -233,9 +232,9 @@ const ir::Primitive& primitives::custom_vjp_tangents() {
       .derivative = call::joint(no_second_tangents, transpose_tangents),
       .batch = batch_tangents,
       .reference = nullptr,
-      .samples = tangent_samples,
+      .samples = custom_vjp_tangents_samples,
       .error_samples = samples::errors({{{{float32, {3}, {}}},
-                                         attributes({float32, {3}, {}}).with("residuals", std::int64_t{1}),
+                                         custom_vjp_attrs({float32, {3}, {}}).with("residuals", std::int64_t{1}),
                                          "custom_vjp_tangents given 1 operands; expected 1 residuals",
                                          {}}}),
       .traits = {.typed_axes = true},

@@ -20,8 +20,6 @@ namespace {
 using ir::FunctionPtr;
 using ir::Var;
 
-FunctionPtr body_of(const Attrs& attrs) { return ir::sub_function(attrs, "body"); }
-
 /// That of a value or, of a sum, of what is summed.
 const Shape& loop_shape(const ir::Function& body, Var v) {
   for (const ir::Equation& e : body.equations()) {
@@ -32,7 +30,7 @@ const Shape& loop_shape(const ir::Function& body, Var v) {
 
 std::vector<ArrayType> infer_fused(const ir::InferContext& context) {
   std::vector<ArrayType> results = sub_function::infer(context);
-  const FunctionPtr body = body_of(context.attrs);
+  const FunctionPtr body = sub_function::body_of(context.attrs);
   for (const Var v : body->outputs()) {
     const Shape& first = loop_shape(*body, body->outputs()[0]);
     if (loop_shape(*body, v) == first) continue;
@@ -54,18 +52,19 @@ ir::Derivative fused_derivative() {
   ir::Derivative derivative;
   derivative.kind = ir::Derivative::Kind::joint;
   derivative.joint = [](const ir::JvpContext& context) {
-    const sub_function::JvpBody body = sub_function::jvp_body(context, body_of(context.attrs));
+    const sub_function::JvpBody body = sub_function::jvp_body(context, sub_function::body_of(context.attrs));
     return sub_function::joint_tangents(in_place(context.builder, body.both.function, body.operands), body.both.active);
   };
   derivative.transpose = [](const ir::TransposeContext& context) {
-    const sub_function::TransposedBody body = sub_function::transposed_body(context, body_of(context.attrs));
+    const sub_function::TransposedBody body =
+        sub_function::transposed_body(context, sub_function::body_of(context.attrs));
     return sub_function::operand_cotangents(in_place(context.builder, body.function, body.operands), body.linear);
   };
   return derivative;
 }
 
 ir::SplitResult split_fused(const ir::SplitContext& context) {
-  const FunctionPtr body = body_of(context.attrs);
+  const FunctionPtr body = sub_function::body_of(context.attrs);
   const ir::Partitioned parts =
       context.transforms->partition(body, context.unknown, std::vector<bool>(body->outputs().size(), false));
   std::vector<Value> early =
@@ -77,7 +76,7 @@ ir::SplitResult split_fused(const ir::SplitContext& context) {
 }
 
 std::vector<Value> batch_fused(const ir::BatchContext& context) {
-  const FunctionPtr body = body_of(context.attrs);
+  const FunctionPtr body = sub_function::body_of(context.attrs);
   const ir::Batched batched = context.transforms->vmap(
       body, context.batched, std::vector<bool>(body->outputs().size(), true), context.size, context.axis);
   return in_place(context.builder, batched.function, context.inputs);
@@ -101,7 +100,7 @@ double fused_flops(const ir::CostContext& context) {
     const auto is_sum = [](const backend::ElementLoop::Result& result) { return !result.sum_over.empty(); };
     return sum + static_cast<double>(std::ranges::count_if(loop->results(), is_sum) * shape.size());
   }
-  const FunctionPtr body = body_of(context.attrs);
+  const FunctionPtr body = sub_function::body_of(context.attrs);
   for (const ir::Equation& e : body->equations()) {
     std::vector<ArrayType> inputs;
     for (const Var v : e.inputs) inputs.push_back(body->type(v));
@@ -112,14 +111,16 @@ double fused_flops(const ir::CostContext& context) {
 
 // ---- samples
 
-std::vector<Value> wave(ir::Builder&, std::span<const Value> x) { return {tanh(x[0] * x[1]), x[0] - exp(x[1])}; }
+std::vector<Value> tanh_and_difference(ir::Builder&, std::span<const Value> x) {
+  return {tanh(x[0] * x[1]), x[0] - exp(x[1])};
+}
 
 std::vector<Value> wave_and_sums(ir::Builder&, std::span<const Value> x) {
   const Value y = tanh(x[0] * x[1]);
   return {y, reduce_sum(y, {0}), reduce_sum(x[0], {0})};
 }
 
-Attrs attributes(const FunctionPtr& body) { return {{"body", sub_function::attribute(body)}}; }
+Attrs fused_attrs(const FunctionPtr& body) { return {{"body", sub_function::attribute(body)}}; }
 
 std::vector<ir::Sample> fused_samples() {
   std::vector<ir::Sample> list;
@@ -127,13 +128,13 @@ std::vector<ir::Sample> fused_samples() {
                                 ArrayType{float32, {4}, {}}, ArrayType{float64, {0, 2}, {}}}) {
     const samples::Range range;
     list.push_back({{samples::input(type.dtype, type.shape, range), samples::input(type.dtype, type.shape, range)},
-                    attributes(sub_function::write({}, {type, type}, wave)),
+                    fused_attrs(sub_function::write({}, {type, type}, tanh_and_difference)),
                     {}});
   }
   const ArrayType type{float64, {3, 2}, {}};
   const samples::Range range;
   list.push_back({{samples::input(float64, {3, 2}, range), samples::input(float64, {3, 2}, range)},
-                  attributes(sub_function::write({}, {type, type}, wave_and_sums)),
+                  fused_attrs(sub_function::write({}, {type, type}, wave_and_sums)),
                   {}});
   return list;
 }
@@ -143,9 +144,12 @@ std::vector<ir::ErrorSample> fused_errors() {
   const ArrayType y{float32, {2}, {}};
   const auto both = [](ir::Builder&, std::span<const Value> v) { return std::vector<Value>{exp(v[0]), exp(v[1])}; };
   return {
-      {{x}, attributes(sub_function::write({}, {x, x}, wave)), "fused given 1 operands; expected 2", {}},
+      {{x},
+       fused_attrs(sub_function::write({}, {x, x}, tanh_and_difference)),
+       "fused given 1 operands; expected 2",
+       {}},
       {{x, y},
-       attributes(sub_function::write({}, {x, y}, both)),
+       fused_attrs(sub_function::write({}, {x, y}, both)),
        "results of shapes [3] and [2]; expected one shape",
        {}},
   };

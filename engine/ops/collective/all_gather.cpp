@@ -34,7 +34,7 @@ Shape gathered_shape(const ir::InferContext& context) {
   return shape.with(dim, checked_product(shape[dim], size, context.op));
 }
 
-std::vector<ArrayType> infer_gather(const ir::InferContext& context) {
+std::vector<ArrayType> infer_all_gather(const ir::InferContext& context) {
   const Shape shape = gathered_shape(context);
   return {{context.inputs[0].dtype, shape, context.inputs[0].varying}};
 }
@@ -44,7 +44,7 @@ std::vector<ArrayType> infer_gather_invariant(const ir::InferContext& context) {
   return {{context.inputs[0].dtype, shape, context.inputs[0].varying.without(collective::axis_attr(context.attrs))}};
 }
 
-std::vector<ArrayType> infer_scatter(const ir::InferContext& context) {
+std::vector<ArrayType> infer_psum_scatter(const ir::InferContext& context) {
   infer::expect_operands(context, 1);
   infer::expect_dtype(context, 0, infer::numeric);
   const std::int64_t size =
@@ -60,12 +60,12 @@ std::vector<ArrayType> infer_scatter(const ir::InferContext& context) {
   return {{x.dtype, x.shape.with(dim, x.shape[dim] / size), x.varying}};
 }
 
-Value transpose_gather(const ir::TransposeContext& context, const Value& cotangent) {
+Value transpose_all_gather(const ir::TransposeContext& context, const Value& cotangent) {
   const Value varying = collective::varying_along(cotangent, collective::axis_attr(context.attrs));
   return apply_one(primitives::psum_scatter(), {varying}, context.attrs);
 }
 
-Value transpose_scatter(const ir::TransposeContext& context, const Value& cotangent) {
+Value transpose_psum_scatter(const ir::TransposeContext& context, const Value& cotangent) {
   const Value varying = collective::varying_along(cotangent, collective::axis_attr(context.attrs));
   return apply_one(primitives::all_gather(), {varying}, context.attrs);
 }
@@ -109,7 +109,7 @@ std::vector<Value> batch_scatter(const ir::BatchContext& context) {
 }
 
 /// The replicas' arrays joined along `dim` (which does not count the group dimension).
-ir::ReferenceArray joined(const ir::ReferenceArray& x, int dim) {
+ir::ReferenceArray joined_along(const ir::ReferenceArray& x, int dim) {
   const Shape own = x.type.shape.erase(0);
   ir::ReferenceArray whole = ir::reference_zeros({x.type.dtype, own.with(dim, own[dim] * x.type.shape[0]), {}});
   std::int64_t position = 0;
@@ -121,15 +121,16 @@ ir::ReferenceArray joined(const ir::ReferenceArray& x, int dim) {
   return whole;
 }
 
-void gather_reference(const ir::ReferenceContext& context) {
-  const ir::ReferenceArray whole = joined(context.inputs[0], static_cast<int>(context.attrs.get<std::int64_t>("dim")));
+void all_gather_reference(const ir::ReferenceContext& context) {
+  const ir::ReferenceArray whole =
+      joined_along(context.inputs[0], static_cast<int>(context.attrs.get<std::int64_t>("dim")));
   const std::int64_t size = whole.type.size();
   for (std::int64_t i = 0; i < context.outputs[0].type.size(); ++i) {
     reference::copy_element(whole, i % size, context.outputs[0], i);
   }
 }
 
-void scatter_reference(const ir::ReferenceContext& context) {
+void psum_scatter_reference(const ir::ReferenceContext& context) {
   const ir::ReferenceArray sum = collective::group_sum(context.inputs[0]);
   const int dim = static_cast<int>(context.attrs.get<std::int64_t>("dim"));
   const std::int64_t block = context.outputs[0].type.shape[dim + 1];
@@ -143,7 +144,7 @@ void scatter_reference(const ir::ReferenceContext& context) {
 
 Attrs along(std::string axis, std::int64_t dim) { return {{"axis", std::move(axis)}, {"dim", dim}}; }
 
-std::vector<ir::Sample> gather_samples() {
+std::vector<ir::Sample> all_gather_samples() {
   std::vector<ir::Sample> list;
   for (const std::int64_t dim : {0, 1, 2}) {
     list.push_back({{varying_input(float64, {2, 3, 4}, {"batch"})}, along("batch", dim), mesh(4)});
@@ -161,7 +162,7 @@ std::vector<ir::Sample> gather_samples() {
   return list;
 }
 
-std::vector<ir::Sample> scatter_samples() {
+std::vector<ir::Sample> psum_scatter_samples() {
   std::vector<ir::Sample> list;
   for (const std::int64_t dim : {0, 1}) {
     list.push_back({{varying_input(float64, {4, 8, 2}, {"batch"})}, along("batch", dim), mesh(4)});
@@ -176,7 +177,7 @@ std::vector<ir::Sample> scatter_samples() {
   return list;
 }
 
-std::vector<ir::ErrorSample> gather_errors() {
+std::vector<ir::ErrorSample> all_gather_errors() {
   const ArrayType x{float32, {4, 6}, {"batch"}};
   return {
       {{}, along("batch", 0), "expected 1 operand", mesh(4)},
@@ -187,8 +188,8 @@ std::vector<ir::ErrorSample> gather_errors() {
   };
 }
 
-std::vector<ir::ErrorSample> scatter_errors() {
-  std::vector<ir::ErrorSample> list = gather_errors();
+std::vector<ir::ErrorSample> psum_scatter_errors() {
+  std::vector<ir::ErrorSample> list = all_gather_errors();
   list.push_back({{{float32, {4, 6}, {"batch"}}}, along("batch", 1), "pad it to a multiple of 4", mesh(4)});
   list.push_back({{{DType::bool_, {4}, {"batch"}}}, along("batch", 0), "a float, complex or integer dtype", mesh(4)});
   return list;
@@ -199,12 +200,12 @@ std::vector<ir::ErrorSample> scatter_errors() {
 const ir::Primitive& primitives::all_gather() {
   static const ir::Primitive primitive{
       .name = "all_gather",
-      .infer = infer_gather,
-      .derivative = derivative::linear_in_one(0, transpose_gather),
+      .infer = infer_all_gather,
+      .derivative = derivative::linear_in_one(0, transpose_all_gather),
       .batch = batch_gather<primitives::all_gather>,
-      .reference = gather_reference,
-      .samples = gather_samples,
-      .error_samples = gather_errors,
+      .reference = all_gather_reference,
+      .samples = all_gather_samples,
+      .error_samples = all_gather_errors,
       .traits = {.collective = true, .typed_axes = true},
       .collective = {.exchange = ir::Exchange::gather},
   };
@@ -217,9 +218,9 @@ const ir::Primitive& primitives::all_gather_invariant() {
       .infer = infer_gather_invariant,
       .derivative = derivative::linear_in_one(0, transpose_gather_invariant),
       .batch = batch_gather<primitives::all_gather_invariant>,
-      .reference = gather_reference,
-      .samples = gather_samples,
-      .error_samples = gather_errors,
+      .reference = all_gather_reference,
+      .samples = all_gather_samples,
+      .error_samples = all_gather_errors,
       .traits = {.collective = true, .typed_axes = true},
       .collective = {.exchange = ir::Exchange::gather},
   };
@@ -229,12 +230,12 @@ const ir::Primitive& primitives::all_gather_invariant() {
 const ir::Primitive& primitives::psum_scatter() {
   static const ir::Primitive primitive{
       .name = "psum_scatter",
-      .infer = infer_scatter,
-      .derivative = derivative::linear_in_one(0, transpose_scatter),
+      .infer = infer_psum_scatter,
+      .derivative = derivative::linear_in_one(0, transpose_psum_scatter),
       .batch = batch_scatter,
-      .reference = scatter_reference,
-      .samples = scatter_samples,
-      .error_samples = scatter_errors,
+      .reference = psum_scatter_reference,
+      .samples = psum_scatter_samples,
+      .error_samples = psum_scatter_errors,
       .traits = {.collective = true, .typed_axes = true},
       .collective = {.exchange = ir::Exchange::reduce_scatter,
                      .combine = primitives::add,

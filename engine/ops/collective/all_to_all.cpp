@@ -37,7 +37,7 @@ std::vector<ArrayType> infer_exchange(const ir::InferContext& context) {
   return {{x.dtype, blocks.with(concat, checked_product(blocks[concat], size, context.op)), x.varying}};
 }
 
-Attrs over(std::string axis, std::int64_t split, std::int64_t concat) {
+Attrs all_to_all_attrs(std::string axis, std::int64_t split, std::int64_t concat) {
   return AllToAll{std::move(axis), split, concat}.attrs();
 }
 
@@ -45,14 +45,14 @@ Attrs over(std::string axis, std::int64_t split, std::int64_t concat) {
 Value transpose_exchange(const ir::TransposeContext& context, const Value& cotangent) {
   const Value varying = collective::varying_along(cotangent, collective::axis_attr(context.attrs));
   const auto [axis, split, concat] = AllToAll::of(context.attrs);
-  return apply_one(primitives::all_to_all(), {varying}, over(axis, concat, split));
+  return apply_one(primitives::all_to_all(), {varying}, all_to_all_attrs(axis, concat, split));
 }
 
 /// Over the batch a transposition of who holds which block.
 std::vector<Value> batch_exchange(const ir::BatchContext& context) {
   const auto [axis, split, concat] = AllToAll::of(context.attrs);
   if (!collective::over_batch(context)) {
-    return {apply_one(primitives::all_to_all(), {context.inputs[0]}, over(axis, split + 1, concat + 1))};
+    return {apply_one(primitives::all_to_all(), {context.inputs[0]}, all_to_all_attrs(axis, split + 1, concat + 1))};
   }
   const Value x = batch::batched(context, 0);
   const int from = static_cast<int>(split) + 1;
@@ -89,26 +89,27 @@ void exchange_reference(const ir::ReferenceContext& context) {
 std::vector<ir::Sample> exchange_samples() {
   std::vector<ir::Sample> list;
   for (const auto& [split, concat] : {std::pair(0, 1), std::pair(1, 0), std::pair(0, 0), std::pair(2, 1)}) {
-    list.push_back({{varying_input(float64, {4, 8, 12}, {"batch"})}, over("batch", split, concat), mesh(4)});
-    list.push_back({{varying_input(float32, {2, 4, 6}, {"batch"})}, over("batch", split, concat), mesh(2)});
+    list.push_back(
+        {{varying_input(float64, {4, 8, 12}, {"batch"})}, all_to_all_attrs("batch", split, concat), mesh(4)});
+    list.push_back({{varying_input(float32, {2, 4, 6}, {"batch"})}, all_to_all_attrs("batch", split, concat), mesh(2)});
   }
-  list.push_back({{varying_input(float64, {1}, {"batch"})}, over("batch", 0, 0), mesh(1)});
-  list.push_back({{varying_input(float64, {2, 0}, {"batch"})}, over("batch", 0, 1), mesh(2)});
-  list.push_back({{varying_input(float64, {2, 4}, {"batch", "model"})}, over("model", 1, 0), mesh(2, 4)});
-  list.push_back({{varying_input(int32, {2, 2}, {"batch", "model"})}, over("batch", 0, 1), mesh(2, 2)});
-  list.push_back({{varying_input(DType::bool_, {2, 3}, {"batch"})}, over("batch", 0, 1), mesh(2)});
+  list.push_back({{varying_input(float64, {1}, {"batch"})}, all_to_all_attrs("batch", 0, 0), mesh(1)});
+  list.push_back({{varying_input(float64, {2, 0}, {"batch"})}, all_to_all_attrs("batch", 0, 1), mesh(2)});
+  list.push_back({{varying_input(float64, {2, 4}, {"batch", "model"})}, all_to_all_attrs("model", 1, 0), mesh(2, 4)});
+  list.push_back({{varying_input(int32, {2, 2}, {"batch", "model"})}, all_to_all_attrs("batch", 0, 1), mesh(2, 2)});
+  list.push_back({{varying_input(DType::bool_, {2, 3}, {"batch"})}, all_to_all_attrs("batch", 0, 1), mesh(2)});
   return list;
 }
 
 std::vector<ir::ErrorSample> exchange_errors() {
   const ArrayType x{float32, {4, 6}, {"batch"}};
   return {
-      {{}, over("batch", 0, 1), "expected 1 operand", mesh(4)},
-      {{x}, over("rows", 0, 1), "unbound axis", mesh(4)},
-      {{x}, over("batch", 2, 0), "split in [0, 2)", mesh(4)},
-      {{x}, over("batch", 0, 2), "concat in [0, 2)", mesh(4)},
-      {{x}, over("batch", 1, 0), "pad it to a multiple of 4", mesh(4)},
-      {{{float32, {4, 6}, {}}}, over("batch", 0, 1), "invariant along batch", mesh(4)},
+      {{}, all_to_all_attrs("batch", 0, 1), "expected 1 operand", mesh(4)},
+      {{x}, all_to_all_attrs("rows", 0, 1), "unbound axis", mesh(4)},
+      {{x}, all_to_all_attrs("batch", 2, 0), "split in [0, 2)", mesh(4)},
+      {{x}, all_to_all_attrs("batch", 0, 2), "concat in [0, 2)", mesh(4)},
+      {{x}, all_to_all_attrs("batch", 1, 0), "pad it to a multiple of 4", mesh(4)},
+      {{{float32, {4, 6}, {}}}, all_to_all_attrs("batch", 0, 1), "invariant along batch", mesh(4)},
   };
 }
 

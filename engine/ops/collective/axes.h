@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/ir/primitive.h"
@@ -42,6 +43,8 @@ Value leading_to(const Value& x, std::int64_t dim);
 /// Dimension `dim` of `x` moved to the front.
 Value to_leading(const Value& x, std::int64_t dim);
 
+/// The attribute `axes` with these names.
+inline Attrs along_axes(std::vector<std::string> names) { return {{"axes", std::move(names)}}; }
 /// A sample's operand that varies along the axes.
 ir::SampleInput varying_input(DType dtype, const Shape& shape, const AxisSet& axes);
 /// Meshes of samples.

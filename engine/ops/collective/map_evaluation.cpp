@@ -6,6 +6,7 @@
 #include "engine/eval/evaluator.h"
 #include "engine/ops/collective/dimension_axes.h"
 #include "engine/ops/collective/map_rules.h"
+#include "engine/ops/collective/map_types.h"
 
 namespace lockstep::ops::collective {
 
@@ -14,9 +15,8 @@ namespace {
 using eval::BufferPtr;
 using eval::Shards;
 using ir::PerShard;
-using Layout = std::vector<std::string>;
 
-AxisSet axes_of(const Layout& layout) { return AxisSet(axes_of_layout(layout)); }
+AxisSet axes_that_cut(const Layout& layout) { return AxisSet(axes_of_layout(layout)); }
 
 eval::Block block_of(const ArrayType& whole, const ArrayType& part, const Layout& layout, const Shards& shards,
                      std::int64_t shard) {
@@ -31,7 +31,7 @@ eval::Block block_of(const ArrayType& whole, const ArrayType& part, const Layout
 
 PerShard cut(const backend::Backend& backend, const ArrayType& whole, const ArrayType& part, const Layout& layout,
              const Shards& shards, const BufferPtr& operand) {
-  const AxisSet axes = axes_of(layout);
+  const AxisSet axes = axes_that_cut(layout);
   return shards.share<BufferPtr>(axes, [&](std::int64_t shard) {
     if (axes.empty()) return operand;
     BufferPtr local = eval::allocate(backend, part);
@@ -42,7 +42,7 @@ PerShard cut(const backend::Backend& backend, const ArrayType& whole, const Arra
 
 BufferPtr assemble(const backend::Backend& backend, const ArrayType& whole, const ArrayType& part, const Layout& layout,
                    const Shards& shards, const PerShard& values) {
-  const AxisSet axes = axes_of(layout);
+  const AxisSet axes = axes_that_cut(layout);
   if (axes.empty()) return values.front();
   BufferPtr result = eval::allocate(backend, whole);
   for (std::int64_t shard = 0; shard < shards.count(); ++shard) {
@@ -52,9 +52,9 @@ BufferPtr assemble(const backend::Backend& backend, const ArrayType& whole, cons
   return result;
 }
 
-std::vector<BufferPtr> map(const eval::Evaluator& evaluator, const ir::Equation& equation,
-                           std::span<const ArrayType> output_types, std::span<const ArrayType> input_types,
-                           std::span<const BufferPtr> operands) {
+std::vector<BufferPtr> mapped_whole(const eval::Evaluator& evaluator, const ir::Equation& equation,
+                                    std::span<const ArrayType> output_types, std::span<const ArrayType> input_types,
+                                    std::span<const BufferPtr> operands) {
   const ir::FunctionPtr body = ir::sub_function(equation.attrs, "body");
   const auto& in = equation.attrs.get<std::vector<Layout>>("in");
   const auto& out = equation.attrs.get<std::vector<Layout>>("out");
@@ -84,7 +84,7 @@ std::vector<PerShard> evaluate_map(const ir::EvaluateContext& context) {
   const auto rows = shards.share<std::vector<BufferPtr>>(varying, [&](std::int64_t shard) {
     std::vector<BufferPtr> arguments;
     for (const PerShard& operand : operands) arguments.push_back(nth(operand, shard));
-    return map(evaluator, equation, output_types, input_types, arguments);
+    return mapped_whole(evaluator, equation, output_types, input_types, arguments);
   });
   return eval::by_output(rows, output_types.size());
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/ops/collective/map_types.h"
 #include "engine/ops/primitives.h"
 #include "engine/ops/rules/sub_function.h"
 #include "engine/ops/values.h"
@@ -16,9 +17,6 @@ namespace {
 
 using sub_function::append;
 using sub_function::marked;
-
-using Layout = std::vector<std::string>;
-using Layouts = std::vector<Layout>;
 
 /// A map's body and layouts; mesh and devices stay in the attributes it came from.
 struct Map {

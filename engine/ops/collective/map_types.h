@@ -12,6 +12,7 @@
 namespace lockstep::ops::collective {
 
 using Layout = std::vector<std::string>;
+using Layouts = std::vector<Layout>;
 
 /// The attributes `axes` and `sizes`. Throws MeshError naming `op` where they are no mesh.
 ir::AxisSizes mesh_of_attributes(const std::string& op, const Attrs& attrs);

@@ -20,25 +20,25 @@ namespace lockstep::ops {
 
 namespace {
 
-using Layout = std::vector<std::string>;
-using Layouts = std::vector<Layout>;
+using collective::Layout;
+using collective::Layouts;
 
 // Messages do not print the attributes as those of other ops do: the body is one of them.
 
-std::string text(const AxisSet& axes) { return axes.empty() ? "no axis" : to_string(axes); }
+std::string axes_text(const AxisSet& axes) { return axes.empty() ? "no axis" : to_string(axes); }
 
 ArrayType whole_type(const ArrayType& local, const Layout& layout, const ir::AxisSizes& mesh, const std::string& what) {
   const AxisSet promised = collective::axes_of("pmap", layout, local.shape.rank(), mesh, what);
   if (!promised.contains(local.varying)) {
-    throw MeshError("pmap: " + what + ", " + to_string(local) + ", varies along " + text(local.varying) +
-                    " (inferred), but its layout cuts it along " + text(promised) +
+    throw MeshError("pmap: " + what + ", " + to_string(local) + ", varies along " + axes_text(local.varying) +
+                    " (inferred), but its layout cuts it along " + axes_text(promised) +
                     " (promised); expected every axis it varies along to cut it; instead reduce it inside the map "
                     "(psum, pmean, all_gather_invariant) or give it a layout cut along " +
-                    text(local.varying.without(promised)));
+                    axes_text(local.varying.without(promised)));
   }
   if (promised != local.varying) {
     throw MeshError("pmap: " + what + ", " + to_string(local) + ", is invariant along " +
-                    text(promised.without(local.varying)) +
+                    axes_text(promised.without(local.varying)) +
                     ", but its layout cuts it along it; expected replicas that differ; instead replicate it in the "
                     "layout or pvary it inside the map");
   }

@@ -13,6 +13,7 @@ namespace lockstep::ops {
 
 namespace {
 
+using collective::along_axes;
 using collective::mesh;
 
 std::vector<ArrayType> infer_extreme(const ir::InferContext& context) {
@@ -71,15 +72,13 @@ void extreme_reference(const ir::ReferenceContext& context) {
   });
 }
 
-Attrs axes(std::vector<std::string> names) { return {{"axes", std::move(names)}}; }
-
 std::vector<ir::Sample> extreme_samples() {
   std::vector<ir::Sample> list;
   const auto add = [&](DType dtype, const Shape& shape, const ir::AxisSizes& sizes, std::vector<std::string> names,
                        const AxisSet& varying) {
     ir::SampleInput input = samples::distinct(dtype, shape);
     input.type.varying = varying;
-    list.push_back({{input}, axes(std::move(names)), sizes});
+    list.push_back({{input}, along_axes(std::move(names)), sizes});
   };
   for (const Shape& shape : samples::small_shapes()) add(float64, shape, mesh(4), {"batch"}, {"batch"});
   add(float32, {2, 3}, mesh(8), {"batch"}, {"batch"});
@@ -87,7 +86,7 @@ std::vector<ir::Sample> extreme_samples() {
   add(float64, {3}, mesh(2, 4), {"batch", "model"}, {"batch", "model"});
   add(float64, {3}, mesh(2, 2), {"model"}, {"batch", "model"});
   for (const DType dtype : {float16, bfloat16, int32, uint8, DType::bool_}) {
-    list.push_back({{collective::varying_input(dtype, {4}, {"batch"})}, axes({"batch"}), mesh(4)});
+    list.push_back({{collective::varying_input(dtype, {4}, {"batch"})}, along_axes({"batch"}), mesh(4)});
   }
   return list;
 }
@@ -95,11 +94,11 @@ std::vector<ir::Sample> extreme_samples() {
 std::vector<ir::ErrorSample> extreme_errors() {
   const ArrayType x{float32, {2}, {"batch"}};
   return {
-      {{}, axes({"batch"}), "expected 1 operand", mesh(2)},
-      {{{complex64, {2}, {"batch"}}}, axes({"batch"}), "a float, integer or bool dtype", mesh(2)},
-      {{x}, axes({}), "at least one axis", mesh(2)},
-      {{x}, axes({"rows"}), "unbound axis", mesh(2)},
-      {{{float32, {2}, {}}}, axes({"batch"}), "invariant along batch", mesh(2)},
+      {{}, along_axes({"batch"}), "expected 1 operand", mesh(2)},
+      {{{complex64, {2}, {"batch"}}}, along_axes({"batch"}), "a float, integer or bool dtype", mesh(2)},
+      {{x}, along_axes({}), "at least one axis", mesh(2)},
+      {{x}, along_axes({"rows"}), "unbound axis", mesh(2)},
+      {{{float32, {2}, {}}}, along_axes({"batch"}), "invariant along batch", mesh(2)},
   };
 }
 

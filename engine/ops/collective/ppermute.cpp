@@ -45,7 +45,7 @@ std::vector<ArrayType> infer_permute(const ir::InferContext& context) {
   return {context.inputs[0]};
 }
 
-Attrs over(std::string axis, Pairs pairs) { return {{"axis", std::move(axis)}, {"pairs", std::move(pairs)}}; }
+Attrs ppermute_attrs(std::string axis, Pairs pairs) { return {{"axis", std::move(axis)}, {"pairs", std::move(pairs)}}; }
 
 Value transpose_permute(const ir::TransposeContext& context, const Value& cotangent) {
   Pairs back = context.attrs.get<Pairs>("pairs");
@@ -97,30 +97,31 @@ std::vector<ir::Sample> permute_samples() {
   const Pairs shift = {{0, 1}, {1, 2}, {2, 3}};
   std::vector<ir::Sample> list;
   for (const Shape& shape : samples::small_shapes()) {
-    list.push_back({{varying_input(float64, shape, {"batch"})}, over("batch", cycle), mesh(4)});
+    list.push_back({{varying_input(float64, shape, {"batch"})}, ppermute_attrs("batch", cycle), mesh(4)});
   }
   for (const DType dtype : {float64, float32, bfloat16, int32, DType::bool_}) {
-    list.push_back({{varying_input(dtype, {2, 3}, {"batch"})}, over("batch", shift), mesh(4)});
+    list.push_back({{varying_input(dtype, {2, 3}, {"batch"})}, ppermute_attrs("batch", shift), mesh(4)});
   }
-  list.push_back({{varying_input(float64, {2}, {"batch"})}, over("batch", {}), mesh(2)});
-  list.push_back({{varying_input(float64, {2}, {"batch"})}, over("batch", {}), mesh(1)});
-  list.push_back({{varying_input(float64, {2}, {"batch"})}, over("batch", {{0, 0}}), mesh(1)});
-  list.push_back({{varying_input(float64, {2}, {"batch", "model"})}, over("model", {{3, 0}, {1, 1}}), mesh(2, 4)});
-  list.push_back({{varying_input(float64, {2}, {"batch", "model"})}, over("batch", {{1, 0}}), mesh(2, 2)});
+  list.push_back({{varying_input(float64, {2}, {"batch"})}, ppermute_attrs("batch", {}), mesh(2)});
+  list.push_back({{varying_input(float64, {2}, {"batch"})}, ppermute_attrs("batch", {}), mesh(1)});
+  list.push_back({{varying_input(float64, {2}, {"batch"})}, ppermute_attrs("batch", {{0, 0}}), mesh(1)});
+  list.push_back(
+      {{varying_input(float64, {2}, {"batch", "model"})}, ppermute_attrs("model", {{3, 0}, {1, 1}}), mesh(2, 4)});
+  list.push_back({{varying_input(float64, {2}, {"batch", "model"})}, ppermute_attrs("batch", {{1, 0}}), mesh(2, 2)});
   return list;
 }
 
 std::vector<ir::ErrorSample> permute_errors() {
   const ArrayType x{float32, {4}, {"batch"}};
   return {
-      {{}, over("batch", {}), "expected 1 operand", mesh(4)},
-      {{x}, over("rows", {}), "unbound axis", mesh(4)},
-      {{x}, over("batch", {{0, 4}}), "replicas in [0, 4)", mesh(4)},
-      {{x}, over("batch", {{0, 1, 2}}), "pairs of a sender and a receiver", mesh(4)},
-      {{x}, over("batch", {{0, 1}, {0, 2}}), "at most once as a sender", mesh(4)},
-      {{x}, over("batch", {{0, 1}, {2, 1}}), "at most once as a receiver", mesh(4)},
-      {{{DType::key, {}, {"batch"}}}, over("batch", {}), "any dtype but key", mesh(4)},
-      {{{float32, {4}, {}}}, over("batch", {{0, 1}}), "invariant along batch", mesh(4)},
+      {{}, ppermute_attrs("batch", {}), "expected 1 operand", mesh(4)},
+      {{x}, ppermute_attrs("rows", {}), "unbound axis", mesh(4)},
+      {{x}, ppermute_attrs("batch", {{0, 4}}), "replicas in [0, 4)", mesh(4)},
+      {{x}, ppermute_attrs("batch", {{0, 1, 2}}), "pairs of a sender and a receiver", mesh(4)},
+      {{x}, ppermute_attrs("batch", {{0, 1}, {0, 2}}), "at most once as a sender", mesh(4)},
+      {{x}, ppermute_attrs("batch", {{0, 1}, {2, 1}}), "at most once as a receiver", mesh(4)},
+      {{{DType::key, {}, {"batch"}}}, ppermute_attrs("batch", {}), "any dtype but key", mesh(4)},
+      {{{float32, {4}, {}}}, ppermute_attrs("batch", {{0, 1}}), "invariant along batch", mesh(4)},
   };
 }
 

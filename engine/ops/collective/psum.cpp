@@ -11,6 +11,7 @@ namespace lockstep::ops {
 
 namespace {
 
+using collective::along_axes;
 using collective::mesh;
 using collective::varying_input;
 
@@ -68,58 +69,56 @@ void psum_reference(const ir::ReferenceContext& context) {
   }
 }
 
-Attrs axes(std::vector<std::string> names) { return {{"axes", std::move(names)}}; }
-
 std::vector<ir::Sample> psum_samples() {
   std::vector<ir::Sample> list;
   for (const DType dtype : {float64, float32, float16, bfloat16, int32, int64, uint8, complex64}) {
-    list.push_back({{varying_input(dtype, {2, 3}, {"batch"})}, axes({"batch"}), mesh(4)});
+    list.push_back({{varying_input(dtype, {2, 3}, {"batch"})}, along_axes({"batch"}), mesh(4)});
   }
   for (const Shape& shape : samples::small_shapes()) {
-    list.push_back({{varying_input(float64, shape, {"batch"})}, axes({"batch"}), mesh(2)});
+    list.push_back({{varying_input(float64, shape, {"batch"})}, along_axes({"batch"}), mesh(2)});
   }
-  list.push_back({{varying_input(float64, {3}, {"batch"})}, axes({"batch"}), mesh(1)});
-  list.push_back({{varying_input(float64, {3}, {"batch"})}, axes({"batch"}), mesh(8)});
-  list.push_back({{varying_input(float64, {3}, {"batch", "model"})}, axes({"batch", "model"}), mesh(2, 4)});
-  list.push_back({{varying_input(float64, {3}, {"batch", "model"})}, axes({"batch"}), mesh(4, 2)});
-  list.push_back({{varying_input(float64, {3}, {"batch", "model"})}, axes({"model"}), mesh(2, 2)});
+  list.push_back({{varying_input(float64, {3}, {"batch"})}, along_axes({"batch"}), mesh(1)});
+  list.push_back({{varying_input(float64, {3}, {"batch"})}, along_axes({"batch"}), mesh(8)});
+  list.push_back({{varying_input(float64, {3}, {"batch", "model"})}, along_axes({"batch", "model"}), mesh(2, 4)});
+  list.push_back({{varying_input(float64, {3}, {"batch", "model"})}, along_axes({"batch"}), mesh(4, 2)});
+  list.push_back({{varying_input(float64, {3}, {"batch", "model"})}, along_axes({"model"}), mesh(2, 2)});
   return list;
 }
 
 std::vector<ir::Sample> pvary_samples() {
   std::vector<ir::Sample> list;
   for (const Shape& shape : samples::small_shapes()) {
-    list.push_back({{samples::input(float64, shape)}, axes({"batch"}), mesh(4)});
+    list.push_back({{samples::input(float64, shape)}, along_axes({"batch"}), mesh(4)});
   }
   for (const DType dtype : {float32, int32, DType::bool_, DType::key}) {
-    list.push_back({{samples::input(dtype, {3}, {0, 2})}, axes({"batch"}), mesh(2)});
+    list.push_back({{samples::input(dtype, {3}, {0, 2})}, along_axes({"batch"}), mesh(2)});
   }
-  list.push_back({{samples::input(float64, {3})}, axes({"batch", "model"}), mesh(2, 2)});
-  list.push_back({{varying_input(float64, {3}, {"model"})}, axes({"batch"}), mesh(2, 2)});
+  list.push_back({{samples::input(float64, {3})}, along_axes({"batch", "model"}), mesh(2, 2)});
+  list.push_back({{varying_input(float64, {3}, {"model"})}, along_axes({"batch"}), mesh(2, 2)});
   return list;
 }
 
 std::vector<ir::ErrorSample> psum_errors() {
   const ArrayType x{float32, {2}, {"batch"}};
   return {
-      {{}, axes({"batch"}), "expected 1 operand", mesh(2)},
-      {{{DType::bool_, {2}, {"batch"}}}, axes({"batch"}), "a float, complex or integer dtype", mesh(2)},
-      {{x}, axes({}), "at least one axis", mesh(2)},
-      {{x}, axes({"batch", "batch"}), "each axis once", mesh(2)},
-      {{x}, axes({"rows"}), "unbound axis", mesh(2)},
-      {{{float32, {2}, {}}}, axes({"batch"}), "unbound axis", {}},
-      {{{float32, {2}, {}}}, axes({"batch"}), "invariant along batch", mesh(2)},
-      {{{float32, {2}, {}}}, axes({"batch"}), "for a count use axis_size", mesh(2)},
-      {{x}, axes({"batch", "model"}), "invariant along model", mesh(2, 2)},
+      {{}, along_axes({"batch"}), "expected 1 operand", mesh(2)},
+      {{{DType::bool_, {2}, {"batch"}}}, along_axes({"batch"}), "a float, complex or integer dtype", mesh(2)},
+      {{x}, along_axes({}), "at least one axis", mesh(2)},
+      {{x}, along_axes({"batch", "batch"}), "each axis once", mesh(2)},
+      {{x}, along_axes({"rows"}), "unbound axis", mesh(2)},
+      {{{float32, {2}, {}}}, along_axes({"batch"}), "unbound axis", {}},
+      {{{float32, {2}, {}}}, along_axes({"batch"}), "invariant along batch", mesh(2)},
+      {{{float32, {2}, {}}}, along_axes({"batch"}), "for a count use axis_size", mesh(2)},
+      {{x}, along_axes({"batch", "model"}), "invariant along model", mesh(2, 2)},
   };
 }
 
 std::vector<ir::ErrorSample> pvary_errors() {
   return {
-      {{}, axes({"batch"}), "expected 1 operand", mesh(2)},
-      {{{float32, {2}, {}}}, axes({"rows"}), "unbound axis", mesh(2)},
-      {{{float32, {2}, {}}}, axes({}), "at least one axis", mesh(2)},
-      {{{float32, {2}, {"batch"}}}, axes({"batch"}), "varies along batch already", mesh(2)},
+      {{}, along_axes({"batch"}), "expected 1 operand", mesh(2)},
+      {{{float32, {2}, {}}}, along_axes({"rows"}), "unbound axis", mesh(2)},
+      {{{float32, {2}, {}}}, along_axes({}), "at least one axis", mesh(2)},
+      {{{float32, {2}, {"batch"}}}, along_axes({"batch"}), "varies along batch already", mesh(2)},
   };
 }
 

@@ -15,14 +15,8 @@ namespace {
 using ir::Builder;
 using ir::Var;
 
-std::vector<AxisSet> varying_of(const std::vector<ArrayType>& types) {
-  std::vector<AxisSet> axes;
-  for (const ArrayType& type : types) axes.push_back(type.varying);
-  return axes;
-}
-
 /// Joins `more` to `axes`; whether that changed it.
-bool join(AxisSet& axes, const AxisSet& more) {
+bool join_axes(AxisSet& axes, const AxisSet& more) {
   if (axes.contains(more)) return false;
   axes = axes.joined(more);
   return true;
@@ -44,15 +38,6 @@ bool fits(const Builder& builder, std::span<const Var> operands, const ir::Funct
 bool same_shapes(std::span<const ArrayType> a, std::span<const ArrayType> b) {
   return std::ranges::equal(
       a, b, [](const ArrayType& x, const ArrayType& y) { return x.dtype == y.dtype && x.shape == y.shape; });
-}
-
-/// The operands as the sub-function's inputs vary.
-std::vector<Var> pvaried(Builder& builder, std::span<const Var> operands, const std::vector<ArrayType>& inputs) {
-  std::vector<Var> result;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    result.push_back(builder.pvary(operands[i], inputs[i].varying));
-  }
-  return result;
 }
 
 /// Where inputs go when those in `supplied` (behind the first `before`) join the groups they come from and what is unused
@@ -101,21 +86,21 @@ ir::Aligned align_scan(Builder& builder, std::span<const Var> operands, const At
     return {{operands.begin(), operands.end()}, attrs};
   }
   std::vector<AxisSet> axes = varying_of(types);
-  for (std::size_t i = 0; i < axes.size(); ++i) join(axes[i], builder.type(operands[i]).varying);
+  for (std::size_t i = 0; i < axes.size(); ++i) join_axes(axes[i], builder.type(operands[i]).varying);
   for (bool changed = true; changed;) {
     scan.body = with_varying_inputs(scan.body, axes);
     changed = false;
     for (std::size_t i = 0; i < scan.carries; ++i) {
-      changed |= join(axes[scan.consts + i], scan.body->type(scan.body->outputs()[i]).varying);
+      changed |= join_axes(axes[scan.consts + i], scan.body->type(scan.body->outputs()[i]).varying);
     }
   }
   std::vector<AxisSet> results = varying_of(scan.body->output_types());
-  for (std::size_t i = 0; i < scan.carries; ++i) join(results[i], axes[scan.consts + i]);
+  for (std::size_t i = 0; i < scan.carries; ++i) join_axes(results[i], axes[scan.consts + i]);
   scan.body = with_varying_outputs(scan.body, results);
   std::vector<bool> outer(types.size(), true);
   for (std::size_t i = 0; i < scan.carries; ++i) outer[scan.consts + i] = false;
   const Hoisted hoisted = hoist_pvary(scan.body, outer);
-  std::vector<Var> all = pvaried(builder, operands, scan.body->input_types());
+  std::vector<Var> all = pvaried(builder, operands, varying_of(scan.body->input_types()));
   if (hoisted.supplied.empty()) return {all, scan.attrs()};
   all = with_supplied(builder, all, hoisted);
   const std::vector<std::size_t> counts = {scan.consts, scan.carries, scan.xs()};
@@ -151,8 +136,8 @@ struct WhileAxes {
       const AxisSet predicate = loop.cond->type(loop.cond->outputs()[0]).varying;
       changed = false;
       for (std::size_t i = 0; i < loop.carries(); ++i) {
-        changed |= join(axes[first + i], loop.body->type(loop.body->outputs()[i]).varying);
-        changed |= join(axes[first + i], predicate);
+        changed |= join_axes(axes[first + i], loop.body->type(loop.body->outputs()[i]).varying);
+        changed |= join_axes(axes[first + i], predicate);
       }
     }
     loop.body = with_varying_outputs(loop.body, {axes.begin() + static_cast<std::ptrdiff_t>(first), axes.end()});
@@ -202,12 +187,12 @@ ir::Aligned align_while_loop(Builder& builder, std::span<const Var> operands, co
   WhileAxes varying{loop, {}};
   for (const Var v : operands) varying.axes.push_back(builder.type(v).varying);
   for (std::size_t i = 0; i < loop.carries(); ++i) {
-    join(varying.axes[first + i], types[loop.body_consts + i].varying);
-    join(varying.axes[first + i], loop.cond->type(loop.cond->inputs()[loop.cond_consts + i]).varying);
+    join_axes(varying.axes[first + i], types[loop.body_consts + i].varying);
+    join_axes(varying.axes[first + i], loop.cond->type(loop.cond->inputs()[loop.cond_consts + i]).varying);
   }
   for (std::size_t i = 0; i < first; ++i) {
     const ir::Function& f = i < loop.cond_consts ? *loop.cond : *loop.body;
-    join(varying.axes[i], f.type(f.inputs()[i < loop.cond_consts ? i : i - loop.cond_consts]).varying);
+    join_axes(varying.axes[i], f.type(f.inputs()[i < loop.cond_consts ? i : i - loop.cond_consts]).varying);
   }
   varying.settle();
   std::vector<Var> all;
@@ -274,12 +259,12 @@ ir::Aligned align_cond(Builder& builder, std::span<const Var> operands, const At
   const AxisSet index = builder.type(operands[0]).varying;
   std::vector<AxisSet> inputs(operands.size() - 1, index), outputs(first.outputs().size(), index);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    join(inputs[i], builder.type(operands[i + 1]).varying);
-    for (const FunctionPtr& branch : cond.branches) join(inputs[i], branch->type(branch->inputs()[i]).varying);
+    join_axes(inputs[i], builder.type(operands[i + 1]).varying);
+    for (const FunctionPtr& branch : cond.branches) join_axes(inputs[i], branch->type(branch->inputs()[i]).varying);
   }
   for (FunctionPtr& branch : cond.branches) {
     branch = with_varying_inputs(branch, inputs);
-    for (std::size_t i = 0; i < outputs.size(); ++i) join(outputs[i], branch->type(branch->outputs()[i]).varying);
+    for (std::size_t i = 0; i < outputs.size(); ++i) join_axes(outputs[i], branch->type(branch->outputs()[i]).varying);
   }
   for (FunctionPtr& branch : cond.branches) branch = with_varying_outputs(branch, outputs);
   std::vector<Var> arguments;

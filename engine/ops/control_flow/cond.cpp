@@ -62,7 +62,7 @@ std::vector<ArrayType> infer_cond(const ir::InferContext& context) {
   return results;
 }
 
-using Branch = std::vector<Value> (*)(ir::Builder&, std::span<const Value>);
+using BranchFormula = std::vector<Value> (*)(ir::Builder&, std::span<const Value>);
 
 std::vector<Value> waves(ir::Builder&, std::span<const Value> in) { return {sin(in[0]) * in[1], in[1]}; }
 std::vector<Value> powers(ir::Builder&, std::span<const Value> in) { return {exp(in[0]) + in[1], in[0] * in[0]}; }
@@ -74,10 +74,11 @@ std::vector<Value> sums(ir::Builder&, std::span<const Value> in) {
   return {pvary(sum, {"batch"}), in[1]};
 }
 
-Attrs attrs(const std::vector<Branch>& bodies, const std::vector<ArrayType>& types, const ir::AxisSizes& mesh = {}) {
+Attrs cond_attrs(const std::vector<BranchFormula>& bodies, const std::vector<ArrayType>& types,
+                 const ir::AxisSizes& mesh = {}) {
   std::vector<AxisSet> varying;
   ir::Cond cond;
-  for (const Branch body : bodies) cond.branches.push_back(control_flow::write(mesh, types, body));
+  for (const BranchFormula body : bodies) cond.branches.push_back(control_flow::write(mesh, types, body));
   for (const ArrayType& type : cond.branches[0]->output_types()) varying.push_back(type.varying);
   for (FunctionPtr& branch : cond.branches) {
     if (branch->outputs().size() == varying.size()) branch = control_flow::with_varying_outputs(branch, varying);
@@ -88,9 +89,10 @@ Attrs attrs(const std::vector<Branch>& bodies, const std::vector<ArrayType>& typ
 std::vector<ir::Sample> cond_samples() {
   const samples::SampleInput index = samples::input(DType::int32, {}, {-1, 4});  // outside of the range, too
   std::vector<ir::Sample> list;
-  const auto add = [&](const std::vector<Branch>& bodies, DType dtype, const Shape& shape) {
+  const auto add = [&](const std::vector<BranchFormula>& bodies, DType dtype, const Shape& shape) {
     const ArrayType x{dtype, shape, {}};
-    list.push_back({{index, samples::input(dtype, shape), samples::input(dtype, shape)}, attrs(bodies, {x, x}), {}});
+    list.push_back(
+        {{index, samples::input(dtype, shape), samples::input(dtype, shape)}, cond_attrs(bodies, {x, x}), {}});
   };
   for (const Shape& shape : samples::small_shapes()) add({waves, powers}, DType::float64, shape);
   add({waves, powers, constants}, DType::float64, {3});
@@ -100,15 +102,15 @@ std::vector<ir::Sample> cond_samples() {
   const ArrayType local{DType::float64, {2}, {"batch"}};
   const samples::SampleInput x{local, -2, 2, false};
   const samples::SampleInput varying{{DType::int32, {}, {"batch"}}, 0, 3, false};
-  list.push_back({{varying, x, x}, attrs({waves, powers, constants}, {local, local}, mesh), mesh});
-  list.push_back({{index, x, x}, attrs({sums, waves}, {local, local}, mesh), mesh});
+  list.push_back({{varying, x, x}, cond_attrs({waves, powers, constants}, {local, local}, mesh), mesh});
+  list.push_back({{index, x, x}, cond_attrs({sums, waves}, {local, local}, mesh), mesh});
   return list;
 }
 
 std::vector<ir::ErrorSample> cond_errors() {
   const ArrayType index{DType::int32, {}, {}};
   const ArrayType x{DType::float32, {3}, {}};
-  const Attrs good = attrs({waves, powers}, {x, x});
+  const Attrs good = cond_attrs({waves, powers}, {x, x});
   const ir::AxisSizes mesh({{"batch", 2}});
   const ArrayType local{DType::float32, {3}, {"batch"}};
   const ArrayType varying{DType::int32, {}, {"batch"}};
@@ -119,10 +121,10 @@ std::vector<ir::ErrorSample> cond_errors() {
       {{{DType::float32, {}, {}}, x, x}, good, "the index is f32[], expected i32[]", {}},
       {{{DType::int32, {1}, {}}, x, x}, good, "the index is i32[1], expected i32[]", {}},
       {{index, x, {DType::float32, {2}, {}}}, good, "argument 1 is f32[2], expected f32[3]", {}},
-      {{index, x, x}, attrs({waves, one_result}, {x, x}), "branch1 returns (f32[3])", {}},
+      {{index, x, x}, cond_attrs({waves, one_result}, {x, x}), "branch1 returns (f32[3])", {}},
       {{index, x, x}, good, "other mesh axes", mesh},
-      {{varying, local, local}, attrs({sums, waves}, {local, local}, mesh), "a collective in branch0", mesh},
-      {{varying, x, x}, attrs({powers}, {x, x}, mesh), "argument 0, beside an index that varies, is f32[3]", mesh},
+      {{varying, local, local}, cond_attrs({sums, waves}, {local, local}, mesh), "a collective in branch0", mesh},
+      {{varying, x, x}, cond_attrs({powers}, {x, x}, mesh), "argument 0, beside an index that varies, is f32[3]", mesh},
   };
 }
 

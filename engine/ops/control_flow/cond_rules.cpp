@@ -24,7 +24,7 @@ std::vector<Value> bind_cond(Builder& builder, std::vector<FunctionPtr> branches
   return sub_function::apply_to(builder, primitives::cond(), operands, Cond{std::move(branches)}.attrs());
 }
 
-void join(std::vector<bool>& flags, const std::vector<bool>& more) {
+void join_flags(std::vector<bool>& flags, const std::vector<bool>& more) {
   for (std::size_t i = 0; i < flags.size(); ++i) flags[i] = flags[i] || more[i];
 }
 
@@ -33,7 +33,7 @@ void join(std::vector<bool>& flags, const std::vector<bool>& more) {
 template <class Transformed, class Transform, class Marks>
 std::vector<Transformed> alike(const Cond& cond, const Transform& transform, const Marks& marks) {
   std::vector<bool> forced(cond.branches[0]->outputs().size());
-  for (const FunctionPtr& branch : cond.branches) join(forced, marks(transform(branch, forced)));
+  for (const FunctionPtr& branch : cond.branches) join_flags(forced, marks(transform(branch, forced)));
   std::vector<Transformed> results;
   for (const FunctionPtr& branch : cond.branches) results.push_back(transform(branch, forced));
   return results;
@@ -180,7 +180,7 @@ ir::SplitResult split_cond(const ir::SplitContext& context) {
   for (const std::size_t i : places_of(unknown, true)) late_arguments.push_back(arguments[i]);
   for (std::size_t b = 0; b < parts.size(); ++b) late.push_back(slots.unknown(parts[b], b, late_arguments));
   std::vector<bool> used(late_arguments.size());
-  for (const FunctionPtr& branch : late) join(used, used_inputs(*branch));
+  for (const FunctionPtr& branch : late) join_flags(used, used_inputs(*branch));
   const Places kept = places_of(used, true);
   for (FunctionPtr& branch : late) branch = pick(*branch, kept, places(0, branch->outputs().size()));
   const std::vector<Value> rest =

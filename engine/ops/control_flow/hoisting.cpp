@@ -22,8 +22,6 @@ using ir::Scan;
 using ir::Value;
 using ir::Var;
 
-using DimPairs = std::vector<Dims>;
-
 /// Whether no kernel runs for it where its reader takes it as it lies.
 bool is_view(const Equation& equation) {
   const std::array views = {&primitives::transpose(), &primitives::reshape(), &primitives::slice(),
@@ -74,7 +72,7 @@ class Hoistable {
 
   std::optional<RowProduct> row_product(const Equation& equation) const {
     if (equation.primitive != &primitives::dot_general()) return std::nullopt;
-    if (!equation.attrs.get<DimPairs>("batch")[0].empty()) return std::nullopt;
+    if (!equation.attrs.get<std::vector<Dims>>("batch")[0].empty()) return std::nullopt;
     for (const std::size_t side : {0U, 1U}) {
       const std::optional<std::size_t> x = row(equation.inputs[side]);
       if (x && is_same(equation.inputs[1 - side]) && pays(equation, side)) return RowProduct{*x, side};
@@ -92,7 +90,7 @@ class Hoistable {
   bool pays(const Equation& dot, std::size_t side) const {
     constexpr std::int64_t most_rows = 256;
     const Shape& x = body_.type(dot.inputs[side]).shape;
-    const Dims& contracted = dot.attrs.get<DimPairs>("contract")[side];
+    const Dims& contracted = dot.attrs.get<std::vector<Dims>>("contract")[side];
     std::int64_t rows = 1;
     for (int d = 0; d < x.rank(); ++d) {
       if (std::ranges::count(contracted, d) == 0) rows *= x[d];
@@ -167,7 +165,7 @@ class Hoisting {
   /// The product of the rows of all iterations, which lie along its first dimension.
   Var product_of_all(const Equation& dot, const RowProduct& product) {
     const std::size_t first_x = scan_.consts + scan_.carries;
-    auto contract = dot.attrs.get<DimPairs>("contract");
+    auto contract = dot.attrs.get<std::vector<Dims>>("contract");
     for (std::int64_t& d : contract[product.side]) ++d;
     std::array<Var, 2> factors;
     factors[product.side] = operands_[first_x + product.x];

@@ -42,8 +42,6 @@ std::vector<ArrayType> infer_scan(const ir::InferContext& context) {
   return results;
 }
 
-const ArrayType counter{DType::int32, {}, {}};
-
 /// c' = sin(c * w) + x, y = c' * x.
 FunctionPtr recurrence(DType dtype, const Shape& shape) {
   const ArrayType type{dtype, shape, {}};
@@ -55,7 +53,7 @@ FunctionPtr recurrence(DType dtype, const Shape& shape) {
 
 /// A counter beside the state: c' = c * x + i, y = c.
 FunctionPtr counted() {
-  const std::vector<ArrayType> types = {counter, {DType::float64, {2}, {}}, {DType::float64, {2}, {}}};
+  const std::vector<ArrayType> types = {samples::int32_scalar, {DType::float64, {2}, {}}, {DType::float64, {2}, {}}};
   return control_flow::write({}, types, [](ir::Builder&, std::span<const Value> in) {
     const Value number = broadcast_in_dim(convert(in[0], DType::float64), Shape{2}, {});
     return std::vector{in[0] + full_like(in[0], 1), in[1] * in[2] + number, in[1]};
@@ -94,7 +92,7 @@ FunctionPtr averaged(const ir::AxisSizes& mesh) {
   });
 }
 
-Attrs attrs(FunctionPtr body, std::int64_t length, std::size_t consts, std::size_t carries, bool reverse = false) {
+Attrs scan_attrs(FunctionPtr body, std::int64_t length, std::size_t consts, std::size_t carries, bool reverse = false) {
   return ir::Scan{std::move(body), length, consts, carries, reverse, 1}.attrs();
 }
 
@@ -105,29 +103,29 @@ std::vector<ir::Sample> scan_samples() {
   const FunctionPtr step = recurrence(DType::float64, {3});
   std::vector<ir::Sample> list;
   for (const bool reverse : {false, true}) {
-    list.push_back({{in({3}), in({3}), in({4, 3})}, attrs(step, 4, 1, 1, reverse), {}});
+    list.push_back({{in({3}), in({3}), in({4, 3})}, scan_attrs(step, 4, 1, 1, reverse), {}});
   }
   for (const std::int64_t length : {0, 1}) {
-    list.push_back({{in({3}), in({3}), in({length, 3})}, attrs(step, length, 1, 1), {}});
+    list.push_back({{in({3}), in({3}), in({length, 3})}, scan_attrs(step, length, 1, 1), {}});
   }
-  list.push_back({{in({}), in({}), in({2})}, attrs(recurrence(DType::float64, {}), 2, 1, 1), {}});
-  list.push_back({{in({0}), in({0}), in({2, 0})}, attrs(recurrence(DType::float64, {0}), 2, 1, 1), {}});
+  list.push_back({{in({}), in({}), in({2})}, scan_attrs(recurrence(DType::float64, {}), 2, 1, 1), {}});
+  list.push_back({{in({0}), in({0}), in({2, 0})}, scan_attrs(recurrence(DType::float64, {0}), 2, 1, 1), {}});
   list.push_back({{in({2}, DType::float32), in({2}, DType::float32), in({5, 2}, DType::float32)},
-                  attrs(recurrence(DType::float32, {2}), 5, 1, 1).with("unroll", std::int64_t{2}),
+                  scan_attrs(recurrence(DType::float32, {2}), 5, 1, 1).with("unroll", std::int64_t{2}),
                   {}});
-  list.push_back({{samples::input(DType::int32, {}, {0, 3}), in({2}), in({3, 2})}, attrs(counted(), 3, 0, 2), {}});
-  list.push_back({{in({}), in({2, 3})}, attrs(mapped(), 2, 1, 0), {}});
-  list.push_back({{in({2}), in({2}), in({2, 2})}, attrs(nested(), 2, 1, 1, true), {}});
+  list.push_back({{samples::input(DType::int32, {}, {0, 3}), in({2}), in({3, 2})}, scan_attrs(counted(), 3, 0, 2), {}});
+  list.push_back({{in({}), in({2, 3})}, scan_attrs(mapped(), 2, 1, 0), {}});
+  list.push_back({{in({2}), in({2}), in({2, 2})}, scan_attrs(nested(), 2, 1, 1, true), {}});
   const ir::AxisSizes mesh({{"batch", 2}});
   const samples::SampleInput local{{DType::float64, {2}, {"batch"}}, -1, 1, false};
-  list.push_back({{local, local}, attrs(averaged(mesh), 3, 1, 1), mesh});
+  list.push_back({{local, local}, scan_attrs(averaged(mesh), 3, 1, 1), mesh});
   return list;
 }
 
 std::vector<ir::ErrorSample> scan_errors() {
   const ArrayType x{DType::float32, {3}, {}};
   const ArrayType xs{DType::float32, {4, 3}, {}};
-  const Attrs good = attrs(recurrence(DType::float32, {3}), 4, 1, 1);
+  const Attrs good = scan_attrs(recurrence(DType::float32, {3}), 4, 1, 1);
   const FunctionPtr narrowed = control_flow::write({}, std::vector{x}, [](ir::Builder&, std::span<const Value> in) {
     return std::vector{convert(in[0], DType::float16)};
   });
@@ -137,7 +135,7 @@ std::vector<ir::ErrorSample> scan_errors() {
       {{{DType::float64, {3}, {}}, x, xs}, good, "const 0 is f64[3], expected f32[3]", {}},
       {{x, {DType::float32, {2}, {}}, xs}, good, "carry 0 is f32[2], expected f32[3]", {}},
       {{x, x, {DType::float32, {5, 3}, {}}}, good, "xs 0 is f32[5,3], expected f32[4,3]", {}},
-      {{x}, attrs(narrowed, 2, 0, 1), "result of the body for carry 0 is f16[3], expected f32[3]", {}},
+      {{x}, scan_attrs(narrowed, 2, 0, 1), "result of the body for carry 0 is f16[3], expected f32[3]", {}},
       {{x, x, xs}, good, "scan given body written under other mesh axes", mesh},
   };
 }

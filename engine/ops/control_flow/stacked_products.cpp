@@ -10,10 +10,8 @@ namespace lockstep::ops::control_flow {
 
 namespace {
 
-using DimPairs = std::vector<std::vector<std::int64_t>>;
-
 /// The dimensions of both factors behind a new first one.
-DimPairs behind_first(DimPairs pairs) {
+std::vector<Dims> behind_first(std::vector<Dims> pairs) {
   for (auto& dims : pairs) {
     for (std::int64_t& d : dims) ++d;
   }
@@ -30,10 +28,10 @@ const ir::Equation* definition(const ir::Function& body, ir::Var value) {
 }  // namespace
 
 Value Product::sum(ir::Builder& builder, const Value& lefts, const Value& rights) const {
-  DimPairs contract = behind_first(dot->attrs.get<DimPairs>("contract"));
+  std::vector<Dims> contract = behind_first(dot->attrs.get<std::vector<Dims>>("contract"));
   for (auto& dims : contract) dims.insert(dims.begin(), 0);
-  const Attrs attrs =
-      dot->attrs.with("contract", std::move(contract)).with("batch", behind_first(dot->attrs.get<DimPairs>("batch")));
+  const Attrs attrs = dot->attrs.with("contract", std::move(contract))
+                          .with("batch", behind_first(dot->attrs.get<std::vector<Dims>>("batch")));
   ir::Var result = builder.apply(*dot->primitive, {lefts.var(), rights.var()}, attrs)[0];
   for (const ir::Equation* move : moves) result = builder.apply(*move->primitive, {result}, move->attrs)[0];
   return {builder, result};

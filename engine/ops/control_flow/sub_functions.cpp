@@ -118,6 +118,18 @@ std::vector<ArrayType> types_of(std::span<const Value> values) {
 
 Value varying_along(const Value& x, const AxisSet& axes) { return {x.builder(), x.builder().pvary(x.var(), axes)}; }
 
+std::vector<AxisSet> varying_of(const std::vector<ArrayType>& types) {
+  std::vector<AxisSet> axes;
+  for (const ArrayType& type : types) axes.push_back(type.varying);
+  return axes;
+}
+
+std::vector<Var> pvaried(Builder& builder, std::span<const Var> operands, std::span<const AxisSet> axes) {
+  std::vector<Var> result;
+  for (std::size_t i = 0; i < operands.size(); ++i) result.push_back(builder.pvary(operands[i], axes[i]));
+  return result;
+}
+
 Value zeros_of(Builder& builder, const ArrayType& type) { return varying_along(zeros(builder, type), type.varying); }
 
 AxisSet collective_axes(const Function& function) {
@@ -157,9 +169,9 @@ FunctionPtr with_varying_outputs(const FunctionPtr& function, std::span<const Ax
 namespace {
 
 /// Writes a function anew with other inputs in place of the pvary of what is `outer`.
-class Hoist {
+class PvaryHoist {
  public:
-  Hoist(const Function& f, const std::vector<bool>& outer)
+  PvaryHoist(const Function& f, const std::vector<bool>& outer)
       : f_(f),
         outer_(f.types().size()),
         reaches_(f.types().size()),
@@ -301,7 +313,7 @@ Var supply(Builder& builder, Var operand, const Supplied& supplied) {
 }
 
 Hoisted hoist_pvary(const FunctionPtr& function, const std::vector<bool>& outer) {
-  Hoist hoist(*function, outer);
+  PvaryHoist hoist(*function, outer);
   return hoist.any() ? hoist.run() : Hoisted{function, {}};
 }
 

@@ -49,6 +49,10 @@ std::vector<bool> dependent_vars(const ir::Function& function, const std::vector
 
 std::vector<ArrayType> types_of(std::span<const Value> values);
 Value zeros_of(ir::Builder& builder, const ArrayType& type);  ///< Varying as the type says.
+/// The axes that each type varies along.
+std::vector<AxisSet> varying_of(const std::vector<ArrayType>& types);
+/// The operands, each varying along its axes as well.
+std::vector<ir::Var> pvaried(ir::Builder& builder, std::span<const ir::Var> operands, std::span<const AxisSet> axes);
 /// The value varying along these axes as well.
 Value varying_along(const Value& x, const AxisSet& axes);
 

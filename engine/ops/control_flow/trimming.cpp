@@ -30,7 +30,7 @@ Equation with_kept(Equation equation, const std::vector<bool>& inputs, const std
   return equation;
 }
 
-std::size_t count(const std::vector<bool>& flags, std::size_t first, std::size_t number) {
+std::size_t count_flags(const std::vector<bool>& flags, std::size_t first, std::size_t number) {
   const auto begin = flags.begin() + static_cast<std::ptrdiff_t>(first);
   return static_cast<std::size_t>(std::count(begin, begin + static_cast<std::ptrdiff_t>(number), true));
 }
@@ -57,8 +57,8 @@ Equation trim_scan(const ir::TrimContext& context) {
     used = used_inputs(*body);
   } while (add_used(outputs, used, scan.consts, scan.carries));
   for (std::size_t i = 0; i < scan.carries; ++i) used[scan.consts + i] = outputs[i];
-  const std::size_t consts = count(used, 0, scan.consts);
-  scan.carries = count(used, scan.consts, scan.carries);
+  const std::size_t consts = count_flags(used, 0, scan.consts);
+  scan.carries = count_flags(used, scan.consts, scan.carries);
   scan.consts = consts;
   scan.body = with_inputs(body, used);
   return with_kept(equation, used, outputs, scan.attrs());
@@ -85,7 +85,7 @@ Equation trim_while_loop(const ir::TrimContext& context) {
     flags->insert(flags->end(), outputs.begin(), outputs.end());
   }
   const ir::WhileLoop trimmed{with_inputs(cond, cond_inputs), with_inputs(body, body_inputs),
-                              count(of_cond, 0, loop.cond_consts), count(of_body, 0, loop.body_consts)};
+                              count_flags(of_cond, 0, loop.cond_consts), count_flags(of_body, 0, loop.body_consts)};
   return with_kept(equation, operands, outputs, trimmed.attrs());
 }
 

@@ -78,7 +78,7 @@ struct Parts {
   control_flow::Body body;
 };
 
-Attrs attrs(const Parts& parts, const ir::AxisSizes& mesh = {}) {
+Attrs loop_attrs(const Parts& parts, const ir::AxisSizes& mesh = {}) {
   const auto followed = [&](std::vector<ArrayType> types) {
     types.insert(types.end(), parts.carries.begin(), parts.carries.end());
     return types;
@@ -89,44 +89,42 @@ Attrs attrs(const Parts& parts, const ir::AxisSizes& mesh = {}) {
       .attrs();
 }
 
-const ArrayType counter{DType::int32, {}, {}};
-
 /// while i < n: i + 1, sin(x) * w + x / 2.
 Attrs counting(DType dtype, const Shape& shape) {
   const ArrayType x{dtype, shape, {}};
-  return attrs({{counter},
-                {x},
-                {counter, x},
-                [](ir::Builder&, std::span<const Value> in) { return std::vector{less(in[1], in[0])}; },
-                [](ir::Builder&, std::span<const Value> in) {
-                  return std::vector{in[1] + full_like(in[1], 1), sin(in[2]) * in[0] + in[2] * 0.5};
-                }});
+  return loop_attrs({{samples::int32_scalar},
+                     {x},
+                     {samples::int32_scalar, x},
+                     [](ir::Builder&, std::span<const Value> in) { return std::vector{less(in[1], in[0])}; },
+                     [](ir::Builder&, std::span<const Value> in) {
+                       return std::vector{in[1] + full_like(in[1], 1), sin(in[2]) * in[0] + in[2] * 0.5};
+                     }});
 }
 
 /// while the sum of x is below 9: x * 1.5 + 1.
 Attrs growing(const ArrayType& x, const ir::AxisSizes& mesh = {}) {
-  return attrs({{},
-                {},
-                {x},
-                [](ir::Builder&, std::span<const Value> in) {
-                  const Value sum = reduce_sum(in[0], {0});
-                  return std::vector{less(sum, full_like(sum, 9))};
-                },
-                [](ir::Builder&, std::span<const Value> in) { return std::vector{in[0] * 1.5 + 1.0}; }},
-               mesh);
+  return loop_attrs({{},
+                     {},
+                     {x},
+                     [](ir::Builder&, std::span<const Value> in) {
+                       const Value sum = reduce_sum(in[0], {0});
+                       return std::vector{less(sum, full_like(sum, 9))};
+                     },
+                     [](ir::Builder&, std::span<const Value> in) { return std::vector{in[0] * 1.5 + 1.0}; }},
+                    mesh);
 }
 
 /// The same with the sum over all replicas, so that all of them leave together.
 Attrs growing_together(const ArrayType& x, const ir::AxisSizes& mesh) {
-  return attrs({{},
-                {},
-                {x},
-                [](ir::Builder&, std::span<const Value> in) {
-                  const Value sum = psum(reduce_sum(in[0], {0}), {"batch"});
-                  return std::vector{less(sum, full_like(sum, 9))};
-                },
-                [](ir::Builder&, std::span<const Value> in) { return std::vector{in[0] * 1.5 + 1.0}; }},
-               mesh);
+  return loop_attrs({{},
+                     {},
+                     {x},
+                     [](ir::Builder&, std::span<const Value> in) {
+                       const Value sum = psum(reduce_sum(in[0], {0}), {"batch"});
+                       return std::vector{less(sum, full_like(sum, 9))};
+                     },
+                     [](ir::Builder&, std::span<const Value> in) { return std::vector{in[0] * 1.5 + 1.0}; }},
+                    mesh);
 }
 
 std::vector<ir::Sample> while_loop_samples() {
@@ -170,11 +168,11 @@ std::vector<ir::ErrorSample> while_loop_errors() {
   return {
       {{x, x}, good, "while_loop given 2 operands; expected 1", {}},
       {{{DType::float64, {3}, {}}}, good, "carry 0, which the body takes, is f32[3], expected f64[3]", {}},
-      {{x}, attrs({{}, {}, {x}, vector_predicate, identity}), "the predicate is bool[3], expected bool[]", {}},
-      {{x}, attrs({{}, {}, {x}, identity, identity}), "the predicate is f32[3]", {}},
-      {{x}, attrs({{}, {}, {x}, scalar_predicate, narrowed}), "result of the body for carry 0 is f16[3]", {}},
+      {{x}, loop_attrs({{}, {}, {x}, vector_predicate, identity}), "the predicate is bool[3], expected bool[]", {}},
+      {{x}, loop_attrs({{}, {}, {x}, identity, identity}), "the predicate is f32[3]", {}},
+      {{x}, loop_attrs({{}, {}, {x}, scalar_predicate, narrowed}), "result of the body for carry 0 is f16[3]", {}},
       {{x}, good, "other mesh axes", mesh},
-      {{local}, attrs({{}, {}, {local}, scalar_predicate, reduced}, mesh), "reduce the predicate with pmax", mesh},
+      {{local}, loop_attrs({{}, {}, {local}, scalar_predicate, reduced}, mesh), "reduce the predicate with pmax", mesh},
   };
 }
 

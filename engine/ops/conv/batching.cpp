@@ -9,7 +9,7 @@ namespace lockstep::ops {
 namespace {
 
 /// The permutation that takes dimension `from` out and puts it at `to`.
-Dims moved(int rank, int from, int to) {
+Dims moving_permutation(int rank, int from, int to) {
   Dims permutation;
   for (int i = 0; i < rank; ++i) {
     if (i != from) permutation.push_back(i);
@@ -18,7 +18,9 @@ Dims moved(int rank, int from, int to) {
   return permutation;
 }
 
-Value move_dim(const Value& x, int from, int to) { return from == to ? x : transpose(x, moved(x.rank(), from, to)); }
+Value move_dim(const Value& x, int from, int to) {
+  return from == to ? x : transpose(x, moving_permutation(x.rank(), from, to));
+}
 
 }  // namespace
 

@@ -16,11 +16,11 @@ std::vector<ArrayType> infer_conv(const ir::InferContext& context) {
   return {{context.inputs[0].dtype, shape, {}}};
 }
 
-Value x_cotangent(const ir::TransposeContext& context, const Value& y, const Value& kernel) {
+Value conv_x_cotangent(const ir::TransposeContext& context, const Value& y, const Value& kernel) {
   return conv_input_grad(y, kernel, context.attrs, middle(context.input_types[0].shape, 1, 1));
 }
 
-Value kernel_cotangent(const ir::TransposeContext& context, const Value& y, const Value& x) {
+Value conv_kernel_cotangent(const ir::TransposeContext& context, const Value& y, const Value& x) {
   return conv_kernel_grad(x, y, context.attrs, middle(context.input_types[1].shape, 0, 2));
 }
 
@@ -39,7 +39,7 @@ Value batch_conv(const ir::BatchContext& context) {
   return split_batch_in_groups(y, last, context.size, groups);
 }
 
-void reference(const ir::ReferenceContext& context) {
+void conv_reference(const ir::ReferenceContext& context) {
   const std::vector<ArrayType> types = {context.inputs[0].type, context.inputs[1].type};
   for_each_product(geometry_of_conv({"conv", types, context.attrs, {}}),
                    [&](std::size_t i, std::size_t k, std::size_t o) {
@@ -53,7 +53,7 @@ std::vector<ir::Sample> conv_op_samples() {
   });
 }
 
-std::vector<ir::ErrorSample> errors() {
+std::vector<ir::ErrorSample> conv_errors() {
   const auto f32 = [](const Shape& shape) { return ArrayType{float32, shape, {}}; };
   const std::vector<ArrayType> good = {f32({2, 5, 5, 4}), f32({3, 3, 4, 6})};
   const ConvAttrs plain{{1, 1}, {{0, 0}, {0, 0}}, {1, 1}, 1};
@@ -120,12 +120,12 @@ const ir::Primitive& primitives::conv() {
   static const ir::Primitive primitive{
       .name = "conv",
       .infer = infer_conv,
-      .derivative = derivative::bilinear(x_cotangent, kernel_cotangent),
+      .derivative = derivative::bilinear(conv_x_cotangent, conv_kernel_cotangent),
       .batch = conv_batch_rule(infer_conv, batch_conv),
-      .reference = reference,
+      .reference = conv_reference,
       .flops = [](const ir::CostContext& c) { return conv_flops(c.outputs[0], c.inputs[1]); },
       .samples = conv_op_samples,
-      .error_samples = errors,
+      .error_samples = conv_errors,
       .traits = {},
       .grouped = {.of_shards = "conv_of_shards"},
       .layout = {.factors = [](const ir::LayoutContext& context) { return conv_factors(context, ConvArray::y); }}};

@@ -16,11 +16,11 @@ std::vector<ArrayType> infer_input_grad(const ir::InferContext& context) {
   return {{context.inputs[0].dtype, shape, {}}};
 }
 
-Value y_cotangent(const ir::TransposeContext& context, const Value& x, const Value& kernel) {
+Value input_grad_y_cotangent(const ir::TransposeContext& context, const Value& x, const Value& kernel) {
   return conv(x, kernel, context.attrs);
 }
 
-Value kernel_cotangent(const ir::TransposeContext& context, const Value& x, const Value& y) {
+Value input_grad_kernel_cotangent(const ir::TransposeContext& context, const Value& x, const Value& y) {
   return conv_kernel_grad(x, y, context.attrs, middle(context.input_types[1].shape, 0, 2));
 }
 
@@ -42,7 +42,7 @@ Value batch_input_grad(const ir::BatchContext& context) {
   return split_batch_in_groups(x, last, context.size, attrs.get<std::int64_t>("groups"));
 }
 
-void reference(const ir::ReferenceContext& context) {
+void input_grad_reference(const ir::ReferenceContext& context) {
   const std::vector<ArrayType> types = {context.inputs[0].type, context.inputs[1].type};
   for_each_product(geometry_of_input_grad({"conv_input_grad", types, context.attrs, {}}),
                    [&](std::size_t i, std::size_t k, std::size_t o) {
@@ -58,7 +58,7 @@ std::vector<ir::Sample> input_grad_samples() {
   });
 }
 
-std::vector<ir::ErrorSample> errors() {
+std::vector<ir::ErrorSample> input_grad_errors() {
   const auto f32 = [](const Shape& shape) { return ArrayType{float32, shape, {}}; };
   const std::vector<ArrayType> good = {f32({2, 3, 3, 6}), f32({3, 3, 4, 6})};
   const ConvAttrs plain{{1, 1}, {{0, 0}, {0, 0}}, {1, 1}, 1};
@@ -86,12 +86,12 @@ const ir::Primitive& primitives::conv_input_grad() {
   static const ir::Primitive primitive{
       .name = "conv_input_grad",
       .infer = infer_input_grad,
-      .derivative = derivative::bilinear(y_cotangent, kernel_cotangent),
+      .derivative = derivative::bilinear(input_grad_y_cotangent, input_grad_kernel_cotangent),
       .batch = conv_batch_rule(infer_input_grad, batch_input_grad),
-      .reference = reference,
+      .reference = input_grad_reference,
       .flops = [](const ir::CostContext& c) { return conv_flops(c.inputs[0], c.inputs[1]); },
       .samples = input_grad_samples,
-      .error_samples = errors,
+      .error_samples = input_grad_errors,
       .traits = {},
       .grouped = {.of_shards = "conv_input_grad_of_shards"},
       .layout = {.factors = [](const ir::LayoutContext& context) { return conv_factors(context, ConvArray::x); }}};

@@ -17,12 +17,12 @@ std::vector<ArrayType> infer_kernel_grad(const ir::InferContext& context) {
   return {{infer::product_dtype(context), shape, {}}};
 }
 
-Value x_cotangent(const ir::TransposeContext& context, const Value& kernel, const Value& y) {
+Value kernel_grad_x_cotangent(const ir::TransposeContext& context, const Value& kernel, const Value& y) {
   return conv_input_grad(y, convert(kernel, y.dtype()), context.attrs.without("dtype"),
                          middle(context.input_types[0].shape, 1, 1));
 }
 
-Value y_cotangent(const ir::TransposeContext& context, const Value& kernel, const Value& x) {
+Value kernel_grad_y_cotangent(const ir::TransposeContext& context, const Value& kernel, const Value& x) {
   return conv(x, convert(kernel, x.dtype()), context.attrs.without("dtype"));
 }
 
@@ -46,7 +46,7 @@ Value batch_kernel_grad(const ir::BatchContext& context) {
   return split_batch_in_groups(kernel, last, context.size, groups);
 }
 
-void reference(const ir::ReferenceContext& context) {
+void kernel_grad_reference(const ir::ReferenceContext& context) {
   const std::vector<ArrayType> types = {context.inputs[0].type, context.inputs[1].type};
   for_each_product(geometry_of_kernel_grad({"conv_kernel_grad", types, context.attrs, {}}),
                    [&](std::size_t i, std::size_t k, std::size_t o) {
@@ -66,7 +66,7 @@ std::vector<ir::Sample> kernel_grad_samples() {
   return list;
 }
 
-std::vector<ir::ErrorSample> errors() {
+std::vector<ir::ErrorSample> kernel_grad_errors() {
   const auto f32 = [](const Shape& shape) { return ArrayType{float32, shape, {}}; };
   const std::vector<ArrayType> good = {f32({2, 5, 5, 4}), f32({2, 3, 3, 6})};
   const ConvAttrs plain{{1, 1}, {{0, 0}, {0, 0}}, {1, 1}, 1};
@@ -94,12 +94,12 @@ const ir::Primitive& primitives::conv_kernel_grad() {
   static const ir::Primitive primitive{
       .name = "conv_kernel_grad",
       .infer = infer_kernel_grad,
-      .derivative = derivative::bilinear(x_cotangent, y_cotangent),
+      .derivative = derivative::bilinear(kernel_grad_x_cotangent, kernel_grad_y_cotangent),
       .batch = conv_batch_rule(infer_kernel_grad, batch_kernel_grad),
-      .reference = reference,
+      .reference = kernel_grad_reference,
       .flops = [](const ir::CostContext& c) { return conv_flops(c.inputs[1], c.outputs[0]); },
       .samples = kernel_grad_samples,
-      .error_samples = errors,
+      .error_samples = kernel_grad_errors,
       .traits = {},
       .grouped = {.sum = "sum_of_kernel_grads"},
       .layout = {.factors = [](const ir::LayoutContext& context) { return conv_factors(context, ConvArray::kernel); }}};

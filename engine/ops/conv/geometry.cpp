@@ -16,14 +16,7 @@ using ir::InferContext;
 constexpr const char* layout_text =
     "lay them out as x [N, spatial..., C], kernel [window..., C/groups, O], y [N, out..., O]";
 
-std::string text(const Dims& dims) { return to_string(AttrValue(dims)); }
-
-Shape joined(std::int64_t first, const Dims& middle, std::int64_t last) {
-  Shape shape{first};
-  for (const std::int64_t extent : middle) shape.append(extent);
-  shape.append(last);
-  return shape;
-}
+std::string dims_text(const Dims& dims) { return to_string(AttrValue(dims)); }
 
 void check_operands(const InferContext& context) {
   infer::expect_operands(context, 2);
@@ -44,7 +37,7 @@ Dims entries(const InferContext& context, const char* name, std::int64_t least, 
   return dims;
 }
 
-void read_attrs(const InferContext& context, ConvGeometry& geometry, std::size_t spatial) {
+void read_conv_attrs(const InferContext& context, ConvGeometry& geometry, std::size_t spatial) {
   geometry.strides = entries(context, "strides", 1, spatial);
   geometry.dilation = entries(context, "dilation", 1, spatial);
   const auto& padding = context.attrs.get<std::vector<Dims>>("padding");
@@ -94,8 +87,9 @@ Dims out_extents(const InferContext& context, const ConvGeometry& geometry) {
 void expect_out(const InferContext& context, const ConvGeometry& geometry, const Dims& given) {
   if (given == geometry.out) return;
   infer::shape_error(context,
-                     "y of spatial extents " + text(geometry.out) + ", which a window " + text(geometry.window) +
-                         " makes of " + text(geometry.in) + ", not " + text(given),
+                     "y of spatial extents " + dims_text(geometry.out) + ", which a window " +
+                         dims_text(geometry.window) + " makes of " + dims_text(geometry.in) + ", not " +
+                         dims_text(given),
                      "pass the attributes of the convolution that made y");
 }
 
@@ -103,7 +97,7 @@ void expect_out(const InferContext& context, const ConvGeometry& geometry, const
 
 Dims middle(const Shape& shape, int first, int last) { return {shape.begin() + first, shape.end() - last}; }
 
-Shape ConvGeometry::x() const { return joined(batch, in, in_features); }
+Shape ConvGeometry::x() const { return infer::shape_around(batch, in, in_features); }
 
 Shape ConvGeometry::kernel() const {
   Shape shape(window);
@@ -112,7 +106,7 @@ Shape ConvGeometry::kernel() const {
   return shape;
 }
 
-Shape ConvGeometry::y() const { return joined(batch, out, out_features); }
+Shape ConvGeometry::y() const { return infer::shape_around(batch, out, out_features); }
 
 ConvGeometry geometry_of_conv(const ir::InferContext& context) {
   check_operands(context);
@@ -124,7 +118,7 @@ ConvGeometry geometry_of_conv(const ir::InferContext& context) {
   geometry.in_features = x.dim(-1);
   geometry.window = middle(kernel, 0, 2);
   geometry.out_features = kernel.dim(-1);
-  read_attrs(context, geometry, geometry.in.size());
+  read_conv_attrs(context, geometry, geometry.in.size());
   check_groups(context, geometry);
   if (kernel.dim(-2) * geometry.groups != geometry.in_features) {
     infer::shape_error(context,
@@ -144,7 +138,7 @@ ConvGeometry geometry_of_input_grad(const ir::InferContext& context) {
   geometry.batch = y[0];
   geometry.window = middle(kernel, 0, 2);
   geometry.out_features = y.dim(-1);
-  read_attrs(context, geometry, geometry.window.size());
+  read_conv_attrs(context, geometry, geometry.window.size());
   geometry.in_features = kernel.dim(-2) * geometry.groups;
   geometry.in = entries(context, "spatial", 0, geometry.window.size());
   check_groups(context, geometry);
@@ -173,7 +167,7 @@ ConvGeometry geometry_of_kernel_grad(const ir::InferContext& context) {
   geometry.in = middle(x, 1, 1);
   geometry.in_features = x.dim(-1);
   geometry.out_features = y.dim(-1);
-  read_attrs(context, geometry, geometry.in.size());
+  read_conv_attrs(context, geometry, geometry.in.size());
   geometry.window = entries(context, "window", 1, geometry.in.size());
   check_groups(context, geometry);
   if (y[0] != geometry.batch) {

@@ -16,7 +16,7 @@ bool advance(Dims& index, const Dims& extents) {
   return false;
 }
 
-bool empty(const Dims& extents) {
+bool has_no_element(const Dims& extents) {
   for (const std::int64_t extent : extents) {
     if (extent == 0) return true;
   }
@@ -41,7 +41,7 @@ bool input_position(const ConvGeometry& g, const Dims& o, const Dims& w, Dims& p
 }  // namespace
 
 void for_each_product(const ConvGeometry& g, const std::function<void(std::size_t, std::size_t, std::size_t)>& visit) {
-  if (g.batch == 0 || g.out_features == 0 || empty(g.out) || empty(g.window)) return;
+  if (g.batch == 0 || g.out_features == 0 || has_no_element(g.out) || has_no_element(g.window)) return;
   const std::int64_t group_in = g.in_features / g.groups;
   const std::int64_t group_out = g.out_features / g.groups;
   const std::int64_t in_plane = Shape(g.in).size();

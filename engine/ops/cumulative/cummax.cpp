@@ -8,7 +8,7 @@ namespace lockstep::ops {
 namespace {
 
 /// The tangent of the element that first reached the result: its position is the latest one where the result changed.
-std::vector<Tangent> extremum_jvp(const JvpContext& context) {
+std::vector<Tangent> cumulative_extremum_jvp(const JvpContext& context) {
   const Direction direction(context.attrs);
   const Value &x = context.inputs[0], &y = context.outputs[0];
   if (x.type().size() == 0) return {std::nullopt};
@@ -27,7 +27,7 @@ template <class Before>
 Primitive cumulative_extremum(std::string name, PrimitiveGetter self, Before before) {
   return {.name = std::move(name),
           .infer = cumulative_infer(infer::real),
-          .derivative = derivative::jvp(extremum_jvp),
+          .derivative = derivative::jvp(cumulative_extremum_jvp),
           .batch = batch::along(self, "axis"),
           .reference = accumulates<double, std::int64_t, std::uint64_t>(
               [before](auto a, auto b) { return before(b, a) || b != b ? b : a; }),

@@ -65,7 +65,7 @@ std::vector<Value> batch_effect(const ir::BatchContext& context, const ir::Primi
   return {broadcast_leading(done, context.size)};
 }
 
-Attrs attrs(std::string_view name, const std::string& text, std::int64_t batch = 0) {
+Attrs effect_attrs(std::string_view name, const std::string& text, std::int64_t batch = 0) {
   return Attrs{{std::string(name), text}, {"axes", Names{}}, {"batch", batch}};
 }
 
@@ -73,7 +73,7 @@ Attrs attrs(std::string_view name, const std::string& text, std::int64_t batch =
 
 const Primitive& primitives::debug_print() {
   static const auto sample = [](const Shape& shape, DType dtype, std::int64_t batch) {
-    return ir::Sample{{samples::input(dtype, shape)}, attrs("format", "sample {}", batch), {}};
+    return ir::Sample{{samples::input(dtype, shape)}, effect_attrs("format", "sample {}", batch), {}};
   };
   static const Primitive op{
       .name = "debug_print",
@@ -83,16 +83,17 @@ const Primitive& primitives::debug_print() {
       .reference = [](const ir::ReferenceContext& context) { ir::print_effect(context.attrs, context.inputs); },
       .samples = samples::list({sample({}, float32, 0), sample({2}, float64, 0), sample({0}, int32, 0),
                                 sample({2, 1}, float32, 1), sample({1}, bool_, 1)}),
-      .error_samples = samples::errors({{{}, attrs("format", "x = {}"), "expected 1 arrays, one for each {}", {}},
-                                        {{{float32, {}, {}}}, attrs("format", "x"), "expected 0 arrays", {}},
-                                        {{{float32, {}, {}}}, attrs("format", "{}", 1), "same first 1 dim", {}}}),
+      .error_samples =
+          samples::errors({{{}, effect_attrs("format", "x = {}"), "expected 1 arrays, one for each {}", {}},
+                           {{{float32, {}, {}}}, effect_attrs("format", "x"), "expected 0 arrays", {}},
+                           {{{float32, {}, {}}}, effect_attrs("format", "{}", 1), "same first 1 dim", {}}}),
       .traits = {.effect = true}};
   return op;
 }
 
 const Primitive& primitives::error_if() {
   static const auto sample = [](const Shape& shape, std::int64_t batch) {
-    return ir::Sample{{samples::input(bool_, shape, {0, 0.5})}, attrs("message", "sample", batch), {}};
+    return ir::Sample{{samples::input(bool_, shape, {0, 0.5})}, effect_attrs("message", "sample", batch), {}};
   };
   static const Primitive op{
       .name = "error_if",
@@ -101,9 +102,9 @@ const Primitive& primitives::error_if() {
       .batch = [](const ir::BatchContext& context) { return batch_effect(context, primitives::error_if()); },
       .reference = [](const ir::ReferenceContext& context) { ir::check_effect(context.attrs, context.inputs); },
       .samples = samples::list({sample({}, 0), sample({3}, 0), sample({0}, 0), sample({2, 2}, 1)}),
-      .error_samples = samples::errors({{{}, attrs("message", "m"), "one predicate", {}},
-                                        {{{float32, {}, {}}}, attrs("message", "m"), "a bool predicate", {}},
-                                        {{{bool_, {}, {}}}, attrs("message", "m", 1), "same first 1 dim", {}}}),
+      .error_samples = samples::errors({{{}, effect_attrs("message", "m"), "one predicate", {}},
+                                        {{{float32, {}, {}}}, effect_attrs("message", "m"), "a bool predicate", {}},
+                                        {{{bool_, {}, {}}}, effect_attrs("message", "m", 1), "same first 1 dim", {}}}),
       .traits = {.effect = true}};
   return op;
 }

@@ -56,7 +56,7 @@ T sign_of(T x) {
 }
 
 Tangent same(const JvpContext&, const Value& tangent) { return tangent; }
-Tangent negated(const JvpContext&, const Value& tangent) { return -tangent; }
+Tangent negated_tangent(const JvpContext&, const Value& tangent) { return -tangent; }
 
 std::vector<Tangent> div_transpose(const TransposeContext& context) {
   return {*context.cotangents[0] / *context.inputs[1], std::nullopt};
@@ -85,7 +85,7 @@ T quotient(T a, T b) {
 
 /// The sign of `a`, as fmod. By zero: `a` for integers, NaN for floats.
 template <class T>
-T remainder(T a, T b) {
+T truncated_remainder(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     if (b == 0) return a;
     if (b == static_cast<T>(-1) && std::is_signed_v<T>) return 0;
@@ -200,7 +200,7 @@ const Primitive& primitives::sub() {
                                 [](const TransposeContext& context) -> std::vector<Tangent> {
                                   return {context.cotangents[0], -*context.cotangents[0]};
                                 },
-                                {}, derivative::sum_of({same, negated})),
+                                {}, derivative::sum_of({same, negated_tangent})),
                             .batch = batch::pointwise(sub),
                             .reference = binary<double, std::int64_t, std::uint64_t, Complex>([](auto a, auto b) {
                               using T = decltype(a);
@@ -250,7 +250,8 @@ const Primitive& primitives::rem() {
       .infer = infer::same_shape(infer::real, 2),
       .derivative = derivative::per_operand({same, rem_divisor}),
       .batch = batch::pointwise(rem),
-      .reference = binary<double, std::int64_t, std::uint64_t>([](auto a, auto b) { return remainder(a, b); }),
+      .reference =
+          binary<double, std::int64_t, std::uint64_t>([](auto a, auto b) { return truncated_remainder(a, b); }),
       .samples = samples::both(samples::elementwise({{-2, 2, true}, {2.5, 4}}), quotient_samples()),
       .error_samples = samples::elementwise_errors(2, DType::float32, DType::bool_),
       .traits = pointwise_traits};

@@ -7,7 +7,7 @@ namespace lockstep::ops {
 
 namespace {
 
-samples::Samples bits_samples(std::size_t operands) {
+samples::Samples bitwise_samples(std::size_t operands) {
   return samples::both(
       samples::elementwise(std::vector<samples::Range>(operands, {-100, 100}),
                            {DType::int8, DType::int32, DType::int64}),
@@ -83,7 +83,7 @@ const Primitive& primitives::bitwise_not() {
                                 return ~x;
                               }
                             }),
-                            .samples = bits_samples(1),
+                            .samples = bitwise_samples(1),
                             .error_samples = samples::elementwise_errors(1, DType::int32, DType::float32),
                             .traits = loops::with(exact_traits, loops::same<loops::word | loops::truth>)};
   return op;
@@ -95,7 +95,7 @@ const Primitive& primitives::bitwise_and() {
                             .derivative = derivative::zero(),
                             .batch = batch::pointwise(bitwise_and),
                             .reference = bitwise([](auto a, auto b) { return a & b; }),
-                            .samples = bits_samples(2),
+                            .samples = bitwise_samples(2),
                             .error_samples = samples::elementwise_errors(2, DType::int32, DType::float32),
                             .traits = loops::with(exact_traits, loops::same<loops::word | loops::truth>)};
   return op;
@@ -107,7 +107,7 @@ const Primitive& primitives::bitwise_or() {
                             .derivative = derivative::zero(),
                             .batch = batch::pointwise(bitwise_or),
                             .reference = bitwise([](auto a, auto b) { return a | b; }),
-                            .samples = bits_samples(2),
+                            .samples = bitwise_samples(2),
                             .error_samples = samples::elementwise_errors(2, DType::int32, DType::float32),
                             .traits = loops::with(exact_traits, loops::same<loops::word | loops::truth>)};
   return op;
@@ -119,7 +119,7 @@ const Primitive& primitives::bitwise_xor() {
                             .derivative = derivative::zero(),
                             .batch = batch::pointwise(bitwise_xor),
                             .reference = bitwise([](auto a, auto b) { return a ^ b; }),
-                            .samples = bits_samples(2),
+                            .samples = bitwise_samples(2),
                             .error_samples = samples::elementwise_errors(2, DType::int32, DType::float32),
                             .traits = loops::with(exact_traits, loops::same<loops::word | loops::truth>)};
   return op;

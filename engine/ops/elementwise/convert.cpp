@@ -11,7 +11,7 @@ namespace lockstep::ops {
 namespace {
 
 /// A lane of 32 bits has no instruction between floats and unsigned words; integers become bfloat16 by way of float32.
-bool in_loops(DType operand, DType result) {
+bool converts_in_loops(DType operand, DType result) {
   const auto is = [&](DType a, DType b) { return (operand == a && result == b) || (operand == b && result == a); };
   const unsigned from = loops::class_of(operand), to = loops::class_of(result);
   if (from == loops::brain || to == loops::brain) return ((from | to) & loops::word) == 0 && from != 0 && to != 0;
@@ -133,7 +133,7 @@ const Primitive& primitives::convert() {
       .error_samples = samples::errors(
           {{{{DType::float32, Shape{2}, {}}}, {{"dtype", DType::key}}, "make keys by random_wrap", {}},
            {{{DType::key, Shape{2}, {}}}, {{"dtype", DType::float32}}, "expected any dtype but key", {}}}),
-      .traits = loops::with(exact_traits, in_loops),
+      .traits = loops::with(exact_traits, converts_in_loops),
       .equal_to = algebra::operand()};
   return op;
 }

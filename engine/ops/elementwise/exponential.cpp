@@ -55,7 +55,7 @@ T of_one_more(T x) {
 
 /// A base of 0 has no logarithm to take the power by.
 template <class T>
-T power(T x, T y) {
+T base_to_power(T x, T y) {
   if constexpr (std::is_same_v<T, Complex>) {
     if (y == 0.0) return 1;
     if (x == 0.0 && y.imag() == 0 && y.real() > 0) return 0;
@@ -129,15 +129,16 @@ const Primitive& primitives::logistic() {
 }
 
 const Primitive& primitives::pow() {
-  static const Primitive op{.name = "pow",
-                            .infer = infer::same_shape(infer::inexact, 2),
-                            .derivative = derivative::per_operand({pow_base, pow_exponent}),
-                            .batch = batch::pointwise(pow),
-                            .reference = reference::binary<double, Complex>([](auto x, auto y) { return power(x, y); }),
-                            .samples = samples::both(samples::elementwise({{0.2, 3}, {-2, 3}}),
-                                                     samples::elementwise({{0.2, 2}, {-1, 1}}, samples::complexes)),
-                            .error_samples = samples::elementwise_errors(2, DType::float32, DType::int32),
-                            .traits = pointwise_traits};
+  static const Primitive op{
+      .name = "pow",
+      .infer = infer::same_shape(infer::inexact, 2),
+      .derivative = derivative::per_operand({pow_base, pow_exponent}),
+      .batch = batch::pointwise(pow),
+      .reference = reference::binary<double, Complex>([](auto x, auto y) { return base_to_power(x, y); }),
+      .samples = samples::both(samples::elementwise({{0.2, 3}, {-2, 3}}),
+                               samples::elementwise({{0.2, 2}, {-1, 1}}, samples::complexes)),
+      .error_samples = samples::elementwise_errors(2, DType::float32, DType::int32),
+      .traits = pointwise_traits};
   return op;
 }
 

@@ -32,7 +32,7 @@ std::vector<Tangent> integer_pow_jvp(const JvpContext& context) {
 
 /// By repeated squaring; integers wrap.
 template <class T>
-T power(T x, std::int64_t exponent) {
+T power_by_squaring(T x, std::int64_t exponent) {
   T result = T(1);
   for (std::int64_t n = exponent; n != 0; n /= 2) {
     if (n % 2 != 0) result = result * x;
@@ -49,9 +49,9 @@ void integer_pow_reference(const ir::ReferenceContext& context) {
   reference::unary<double, std::int64_t, std::uint64_t, Complex>([exponent](auto x) {
     using T = decltype(x);
     if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(power(static_cast<std::uint64_t>(x), exponent));
+      return static_cast<T>(power_by_squaring(static_cast<std::uint64_t>(x), exponent));
     } else {
-      return power(x, exponent);
+      return power_by_squaring(x, exponent);
     }
   })(context);
 }

@@ -4,7 +4,7 @@ namespace lockstep::ops {
 
 namespace {
 
-bool in_loops(DType operand, DType result) {
+bool selects_in_loops(DType operand, DType result) {
   const bool is_predicate = operand == DType::bool_;
   return loops::class_of(result) != 0 &&
          (is_predicate || loops::same<loops::floating | loops::word | loops::truth>(operand, result));
@@ -82,7 +82,7 @@ const Primitive& primitives::select() {
            {{predicate_type, operand_type, {DType::float32, Shape{3}, {}}}, {}, "operands of one shape", {}},
            {{{DType::bool_, Shape{}, {}}, operand_type, operand_type}, {}, "operands of one shape", {}},
            {{predicate_type, operand_type}, {}, "expected 3 operands", {}}}),
-      .traits = loops::with(exact_traits, in_loops),
+      .traits = loops::with(exact_traits, selects_in_loops),
       .equal_to = chosen};
   return op;
 }

@@ -17,7 +17,7 @@ namespace {
 bool is_complex_kind(const std::string& kind) { return kind == fft_kinds::direct || kind == fft_kinds::inverse; }
 
 DType complex_of(DType dtype) { return dtype == DType::float32 ? DType::complex64 : DType::complex128; }
-DType real_of(DType dtype) { return dtype == DType::complex64 ? DType::float32 : DType::float64; }
+DType real_dtype(DType dtype) { return dtype == DType::complex64 ? DType::float32 : DType::float64; }
 
 void expect_operand_dtype(const ir::InferContext& context, const std::string& kind) {
   const DType dtype = context.inputs[0].dtype;
@@ -53,10 +53,10 @@ std::vector<ArrayType> fft_infer(const ir::InferContext& context) {
   if (x.shape != expected) infer::shape_error(context, to_string(expected), "slice or pad the operand to it");
   if (is_complex_kind(kind)) return {x};
   if (kind == fft_kinds::from_reals) return {{complex_of(x.dtype), half, {}}};
-  return {{real_of(x.dtype), full, {}}};
+  return {{real_dtype(x.dtype), full, {}}};
 }
 
-Value transform(const Value& x, std::string_view kind, const Attrs& attrs) {
+Value apply_fft(const Value& x, std::string_view kind, const Attrs& attrs) {
   return apply_one(primitives::fft(), {x}, attrs.with("kind", std::string(kind)));
 }
 
@@ -80,13 +80,13 @@ Value counted_twice(const Value& half, std::int64_t n) {
 std::vector<Tangent> fft_transpose(const TransposeContext& context) {
   const auto& kind = context.attrs.get<std::string>("kind");
   const Value& ct = *context.cotangents[0];
-  if (is_complex_kind(kind)) return {transform(ct, kind, context.attrs)};
+  if (is_complex_kind(kind)) return {apply_fft(ct, kind, context.attrs)};
   const std::int64_t n = context.attrs.get<Dims>("lengths").back();
   const DType dtype = context.input_types[0].dtype;
   if (kind == fft_kinds::from_reals) {
-    return {convert(transform(with_zeros(ct, n), fft_kinds::direct, context.attrs), dtype)};
+    return {convert(apply_fft(with_zeros(ct, n), fft_kinds::direct, context.attrs), dtype)};
   }
-  const Value whole = transform(convert(ct, dtype), fft_kinds::inverse, context.attrs);
+  const Value whole = apply_fft(convert(ct, dtype), fft_kinds::inverse, context.attrs);
   const Dims start = repeated(whole.rank());
   const Value half = slice(whole, start, context.input_types[0].shape.to_vector(), Dims(start.size(), 1));
   return {counted_twice(half, n)};

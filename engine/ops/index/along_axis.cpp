@@ -32,7 +32,7 @@ Value take_transpose(const TransposeContext& context, const Value& ct) {
   return apply_one(primitives::scatter_add_along_axis(), {*context.inputs[1], ct}, {{"axis", axis}, {"size", size}});
 }
 
-std::vector<ArrayType> scatter_infer(const ir::InferContext& context) {
+std::vector<ArrayType> scatter_along_axis_infer(const ir::InferContext& context) {
   infer::expect_operands(context, 2);
   infer::expect_dtype(context, 0, infer::integral);
   infer::expect_dtype(context, 1, infer::numeric);
@@ -45,7 +45,7 @@ std::vector<ArrayType> scatter_infer(const ir::InferContext& context) {
   return {{context.inputs[1].dtype, context.inputs[1].shape.with(axis, size), {}}};
 }
 
-Value scatter_transpose(const TransposeContext& context, const Value& ct) {
+Value scatter_along_axis_transpose(const TransposeContext& context, const Value& ct) {
   return apply_one(primitives::take_along_axis(), {ct, *context.inputs[0]}, {{"axis", context.attrs.at("axis")}});
 }
 
@@ -66,7 +66,7 @@ void take_reference(const ir::ReferenceContext& context) {
                  [&](std::int64_t i, std::int64_t place) { reference::copy_element(x, place, context.outputs[0], i); });
 }
 
-void scatter_reference(const ir::ReferenceContext& context) {
+void scatter_along_axis_reference(const ir::ReferenceContext& context) {
   ir::ReferenceArray& sum = context.outputs[0];
   const ir::ReferenceArray& updates = context.inputs[1];
   for_each_place(context.inputs[0], sum.type.shape, context.attrs.get<std::int64_t>("axis"),
@@ -80,11 +80,6 @@ void scatter_reference(const ir::ReferenceContext& context) {
                          reference::load<std::uint64_t>(sum, place) + reference::load<std::uint64_t>(updates, i));
                    }
                  });
-}
-
-/// Indices beyond both ends.
-ir::SampleInput index_input(DType dtype, const Shape& shape) {
-  return samples::input(dtype, shape, {is_unsigned_integer(dtype) ? 0.0 : -2.0, 7});
 }
 
 std::vector<ir::Sample> take_samples() {
@@ -104,7 +99,7 @@ std::vector<ir::Sample> take_samples() {
   return result;
 }
 
-std::vector<ir::Sample> scatter_samples() {
+std::vector<ir::Sample> scatter_along_axis_samples() {
   std::vector<ir::Sample> result;
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::int32, DType::uint8}) {
     const auto add = [&](const Shape& shape, std::int64_t axis, std::int64_t size, DType index = DType::int32) {
@@ -122,7 +117,6 @@ std::vector<ir::Sample> scatter_samples() {
   return result;
 }
 
-const ArrayType matrix{DType::float32, Shape{2, 3}, {}};
 const ArrayType indices_type{DType::int32, Shape{2, 3}, {}};
 
 // As of rows: what a block of the axis does not have is 0.
@@ -196,10 +190,19 @@ const Primitive& primitives::take_along_axis() {
       .reference = take_reference,
       .samples = take_samples,
       .error_samples = samples::errors(
-          {{{matrix, {DType::int32, Shape{3, 3}, {}}}, {{"axis", std::int64_t{1}}}, "shapes equal but for axis 1", {}},
-           {{matrix, {DType::int32, Shape{2}, {}}}, {{"axis", std::int64_t{1}}}, "shapes equal but for axis 1", {}},
-           {{matrix, indices_type}, {{"axis", std::int64_t{2}}}, "expected axis in [0, 2)", {}},
-           {{matrix, matrix}, {{"axis", std::int64_t{1}}}, "an integer dtype for operand 1", {}},
+          {{{samples::float32_matrix, {DType::int32, Shape{3, 3}, {}}},
+            {{"axis", std::int64_t{1}}},
+            "shapes equal but for axis 1",
+            {}},
+           {{samples::float32_matrix, {DType::int32, Shape{2}, {}}},
+            {{"axis", std::int64_t{1}}},
+            "shapes equal but for axis 1",
+            {}},
+           {{samples::float32_matrix, indices_type}, {{"axis", std::int64_t{2}}}, "expected axis in [0, 2)", {}},
+           {{samples::float32_matrix, samples::float32_matrix},
+            {{"axis", std::int64_t{1}}},
+            "an integer dtype for operand 1",
+            {}},
            {{{DType::float32, Shape{2, 0}, {}}, indices_type},
             {{"axis", std::int64_t{1}}},
             "at least one element",
@@ -210,27 +213,31 @@ const Primitive& primitives::take_along_axis() {
 }
 
 const Primitive& primitives::scatter_add_along_axis() {
-  static const Primitive op{
-      .name = "scatter_add_along_axis",
-      .infer = scatter_infer,
-      .derivative = derivative::linear_in_one(1, scatter_transpose),
-      .batch = batch::along(scatter_add_along_axis, "axis"),
-      .reference = scatter_reference,
-      .flops = flops::per_element(1),
-      .samples = scatter_samples,
-      .error_samples = samples::errors(
-          {{{indices_type, {DType::float32, Shape{3, 3}, {}}},
-            {{"axis", std::int64_t{1}}, {"size", std::int64_t{3}}},
-            "operands of one shape",
-            {}},
-           {{indices_type, matrix}, {{"axis", std::int64_t{1}}, {"size", std::int64_t{0}}}, "a size of at least 1", {}},
-           {{matrix, matrix}, {{"axis", std::int64_t{1}}, {"size", std::int64_t{3}}}, "an integer dtype", {}},
-           {{indices_type, indices_type},
-            {{"axis", std::int64_t{2}}, {"size", std::int64_t{3}}},
-            "axis in [0, 2)",
-            {}}}),
-      .traits = {},
-      .layout = {.factors = put_layout, .write = put_of_block}};
+  static const Primitive op{.name = "scatter_add_along_axis",
+                            .infer = scatter_along_axis_infer,
+                            .derivative = derivative::linear_in_one(1, scatter_along_axis_transpose),
+                            .batch = batch::along(scatter_add_along_axis, "axis"),
+                            .reference = scatter_along_axis_reference,
+                            .flops = flops::per_element(1),
+                            .samples = scatter_along_axis_samples,
+                            .error_samples = samples::errors({{{indices_type, {DType::float32, Shape{3, 3}, {}}},
+                                                               {{"axis", std::int64_t{1}}, {"size", std::int64_t{3}}},
+                                                               "operands of one shape",
+                                                               {}},
+                                                              {{indices_type, samples::float32_matrix},
+                                                               {{"axis", std::int64_t{1}}, {"size", std::int64_t{0}}},
+                                                               "a size of at least 1",
+                                                               {}},
+                                                              {{samples::float32_matrix, samples::float32_matrix},
+                                                               {{"axis", std::int64_t{1}}, {"size", std::int64_t{3}}},
+                                                               "an integer dtype",
+                                                               {}},
+                                                              {{indices_type, indices_type},
+                                                               {{"axis", std::int64_t{2}}, {"size", std::int64_t{3}}},
+                                                               "axis in [0, 2)",
+                                                               {}}}),
+                            .traits = {},
+                            .layout = {.factors = put_layout, .write = put_of_block}};
   return op;
 }
 

@@ -12,7 +12,7 @@ namespace lockstep::ops {
 namespace {
 
 /// Dimensions of `x` with the one at `from` put at `to`.
-Value moved(const Value& x, int from, int to) {
+Value with_dim_moved(const Value& x, int from, int to) {
   Dims permutation = repeated(x.rank());
   std::iota(permutation.begin(), permutation.end(), std::int64_t{0});
   permutation.erase(permutation.begin() + from);
@@ -30,7 +30,7 @@ Shape without_leading(const Shape& shape, int count) {
   return Shape(shape.dims().subspan(static_cast<std::size_t>(count)));
 }
 
-std::vector<ArrayType> gather_infer(const ir::InferContext& context) {
+std::vector<ArrayType> gather_rows_infer(const ir::InferContext& context) {
   infer::expect_operands(context, 2);
   infer::expect_dtype(context, 1, infer::integral);
   const Shape& table = context.inputs[0].shape;
@@ -43,22 +43,23 @@ std::vector<ArrayType> gather_infer(const ir::InferContext& context) {
   return {{context.inputs[0].dtype, result, {}}};
 }
 
-Value gather_transpose(const TransposeContext& context, const Value& ct) {
+Value gather_rows_transpose(const TransposeContext& context, const Value& ct) {
   return apply_one(primitives::scatter_add_rows(), {*context.inputs[1], ct},
                    {{"rows", context.input_types[0].shape[0]}});
 }
 
-std::vector<Value> gather_batch(const ir::BatchContext& context) {
+std::vector<Value> gather_rows_batch(const ir::BatchContext& context) {
   const Value &table = context.inputs[0], &indices = context.inputs[1];
   const ir::Primitive& self = primitives::gather_rows();
   if (!context.batched[0]) return {apply_one(self, {table, indices})};
-  if (!context.batched[1]) return {moved(apply_one(self, {moved(table, 0, 1), indices}), indices.rank(), 0)};
+  if (!context.batched[1])
+    return {with_dim_moved(apply_one(self, {with_dim_moved(table, 0, 1), indices}), indices.rank(), 0)};
   const std::int64_t rows = table.shape()[1];
   const Shape flat = without_leading(table.shape(), 1).with(0, context.size * rows);
   return {apply_one(self, {reshape(table, flat), flat_rows(indices, rows, context.size)})};
 }
 
-void gather_reference(const ir::ReferenceContext& context) {
+void gather_rows_reference(const ir::ReferenceContext& context) {
   const Shape& table = context.inputs[0].type.shape;
   const std::int64_t width = without_leading(table, 1).size();
   for (std::int64_t i = 0; i < context.inputs[1].type.size(); ++i) {
@@ -69,12 +70,7 @@ void gather_reference(const ir::ReferenceContext& context) {
   }
 }
 
-/// Indices beyond both ends.
-ir::SampleInput index_input(DType dtype, const Shape& shape) {
-  return samples::input(dtype, shape, {is_unsigned_integer(dtype) ? 0.0 : -2.0, 7});
-}
-
-std::vector<ir::Sample> gather_samples() {
+std::vector<ir::Sample> gather_rows_samples() {
   std::vector<ir::Sample> result;
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::int32, DType::bool_, DType::key}) {
     const auto add = [&](const Shape& table, const Shape& indices, DType index = DType::int32) {
@@ -91,7 +87,7 @@ std::vector<ir::Sample> gather_samples() {
   return result;
 }
 
-std::vector<ArrayType> scatter_infer(const ir::InferContext& context) {
+std::vector<ArrayType> scatter_rows_infer(const ir::InferContext& context) {
   infer::expect_operands(context, 2);
   infer::expect_dtype(context, 0, infer::integral);
   infer::expect_dtype(context, 1, infer::numeric);
@@ -106,16 +102,17 @@ std::vector<ArrayType> scatter_infer(const ir::InferContext& context) {
   return {{context.inputs[1].dtype, without_leading(updates, indices.rank()).insert(0, rows), {}}};
 }
 
-Value scatter_transpose(const TransposeContext& context, const Value& ct) {
+Value scatter_rows_transpose(const TransposeContext& context, const Value& ct) {
   return apply_one(primitives::gather_rows(), {ct, *context.inputs[0]});
 }
 
-std::vector<Value> scatter_batch(const ir::BatchContext& context) {
+std::vector<Value> scatter_rows_batch(const ir::BatchContext& context) {
   const ir::Primitive& self = primitives::scatter_add_rows();
   const auto rows = context.attrs.get<std::int64_t>("rows");
   if (!context.batched[0]) {
     const int rank = context.inputs[0].rank();
-    return {moved(apply_one(self, {context.inputs[0], moved(context.inputs[1], 0, rank)}, context.attrs), 1, 0)};
+    return {with_dim_moved(
+        apply_one(self, {context.inputs[0], with_dim_moved(context.inputs[1], 0, rank)}, context.attrs), 1, 0)};
   }
   const Value indices = flat_rows(context.inputs[0], rows, context.size);
   const Value flat = apply_one(self, {indices, batch::batched(context, 1)}, {{"rows", context.size * rows}});
@@ -123,7 +120,7 @@ std::vector<Value> scatter_batch(const ir::BatchContext& context) {
 }
 
 /// sum[to] += x[from], in double for floats.
-void accumulate(const ir::ReferenceArray& x, std::int64_t from, ir::ReferenceArray& sum, std::int64_t to) {
+void add_element(const ir::ReferenceArray& x, std::int64_t from, ir::ReferenceArray& sum, std::int64_t to) {
   reference::dispatch<double, std::uint64_t, Complex>(x.type.dtype, [&]<class T>() {
     reference::store(sum, to, static_cast<T>(reference::load<T>(sum, to) + reference::load<T>(x, from)));
   });
@@ -132,17 +129,17 @@ void accumulate(const ir::ReferenceArray& x, std::int64_t from, ir::ReferenceArr
   }
 }
 
-void scatter_reference(const ir::ReferenceContext& context) {
+void scatter_rows_reference(const ir::ReferenceContext& context) {
   const ir::ReferenceArray& updates = context.inputs[1];
   const std::int64_t rows = context.attrs.get<std::int64_t>("rows");
   const std::int64_t width = without_leading(context.outputs[0].type.shape, 1).size();
   for (std::int64_t i = 0; i < context.inputs[0].type.size(); ++i) {
     const std::int64_t row = clamped_element(context.inputs[0], i, rows);
-    for (std::int64_t j = 0; j < width; ++j) accumulate(updates, i * width + j, context.outputs[0], row * width + j);
+    for (std::int64_t j = 0; j < width; ++j) add_element(updates, i * width + j, context.outputs[0], row * width + j);
   }
 }
 
-std::vector<ir::Sample> scatter_samples() {
+std::vector<ir::Sample> scatter_rows_samples() {
   std::vector<ir::Sample> result;
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::int32, DType::uint8}) {
     const auto add = [&](const Shape& indices, const Shape& updates, std::int64_t rows, DType index = DType::int32) {
@@ -160,11 +157,11 @@ std::vector<ir::Sample> scatter_samples() {
 }
 
 const ArrayType table_type{DType::float32, Shape{3, 2}, {}};
-const ArrayType index_type{DType::int32, Shape{4}, {}};
+const ArrayType row_index_type{DType::int32, Shape{4}, {}};
 
 // Rows of a cut table are looked up where they are, zeros elsewhere; updates are added where their rows are.
 
-ir::Factors gather_layout(const ir::LayoutContext& context) {
+ir::Factors gather_rows_layout(const ir::LayoutContext& context) {
   ir::Factors factors;
   const ir::FactorDims table = layout::own_dims(factors, context.inputs[0].shape);
   factors.list[0].kind = ir::Factor::Kind::found;
@@ -176,7 +173,7 @@ ir::Factors gather_layout(const ir::LayoutContext& context) {
   return factors;
 }
 
-std::vector<Value> gather_of_block(const ir::BlockContext& context) {
+std::vector<Value> gather_rows_of_block(const ir::BlockContext& context) {
   const Value& table = context.inputs[0];
   const Value& indices = context.inputs[1];
   if (context.axes[0].empty()) return {apply_one(primitives::gather_rows(), {table, indices})};
@@ -188,7 +185,7 @@ std::vector<Value> gather_of_block(const ir::BlockContext& context) {
   return {select(broadcast_in_dim(local.are_own, rows.shape(), dims), rows, full_like(rows, 0))};
 }
 
-ir::Factors scatter_layout(const ir::LayoutContext& context) {
+ir::Factors scatter_rows_layout(const ir::LayoutContext& context) {
   ir::Factors factors;
   const ir::FactorDims table = layout::own_dims(factors, context.outputs[0].shape);
   const ir::FactorDims indices = layout::own_dims(factors, context.inputs[0].shape);
@@ -199,7 +196,7 @@ ir::Factors scatter_layout(const ir::LayoutContext& context) {
   return factors;
 }
 
-std::vector<Value> scatter_of_block(const ir::BlockContext& context) {
+std::vector<Value> scatter_rows_of_block(const ir::BlockContext& context) {
   const Value& indices = context.inputs[0];
   const Value& updates = context.inputs[1];
   const std::int64_t rows = context.outputs[0].shape[0];
@@ -218,37 +215,40 @@ std::vector<Value> scatter_of_block(const ir::BlockContext& context) {
 const Primitive& primitives::gather_rows() {
   static const Primitive op{
       .name = "gather_rows",
-      .infer = gather_infer,
-      .derivative = derivative::linear_in_one(0, gather_transpose),
-      .batch = gather_batch,
-      .reference = gather_reference,
-      .samples = gather_samples,
-      .error_samples =
-          samples::errors({{{table_type, table_type}, {}, "expected an integer dtype for operand 1", {}},
-                           {{{DType::float32, Shape{}, {}}, index_type}, {}, "a table of rank 1 or more", {}},
-                           {{{DType::float32, Shape{0, 2}, {}}, index_type}, {}, "a table with at least one row", {}},
-                           {{table_type}, {}, "expected 2 operands", {}}}),
+      .infer = gather_rows_infer,
+      .derivative = derivative::linear_in_one(0, gather_rows_transpose),
+      .batch = gather_rows_batch,
+      .reference = gather_rows_reference,
+      .samples = gather_rows_samples,
+      .error_samples = samples::errors(
+          {{{table_type, table_type}, {}, "expected an integer dtype for operand 1", {}},
+           {{{DType::float32, Shape{}, {}}, row_index_type}, {}, "a table of rank 1 or more", {}},
+           {{{DType::float32, Shape{0, 2}, {}}, row_index_type}, {}, "a table with at least one row", {}},
+           {{table_type}, {}, "expected 2 operands", {}}}),
       .traits = {},
-      .layout = {.factors = gather_layout, .write = gather_of_block}};
+      .layout = {.factors = gather_rows_layout, .write = gather_rows_of_block}};
   return op;
 }
 
 const Primitive& primitives::scatter_add_rows() {
   static const Primitive op{
       .name = "scatter_add_rows",
-      .infer = scatter_infer,
-      .derivative = derivative::linear_in_one(1, scatter_transpose),
-      .batch = scatter_batch,
-      .reference = scatter_reference,
+      .infer = scatter_rows_infer,
+      .derivative = derivative::linear_in_one(1, scatter_rows_transpose),
+      .batch = scatter_rows_batch,
+      .reference = scatter_rows_reference,
       .flops = flops::per_element(1),
-      .samples = scatter_samples,
+      .samples = scatter_rows_samples,
       .error_samples = samples::errors(
-          {{{index_type, table_type}, {{"rows", std::int64_t{3}}}, "updates that begin with the indices' shape", {}},
-           {{index_type, {DType::float32, Shape{4}, {}}}, {{"rows", std::int64_t{0}}}, "at least one row", {}},
-           {{index_type, {DType::bool_, Shape{4}, {}}}, {{"rows", std::int64_t{3}}}, "for operand 1", {}},
+          {{{row_index_type, table_type},
+            {{"rows", std::int64_t{3}}},
+            "updates that begin with the indices' shape",
+            {}},
+           {{row_index_type, {DType::float32, Shape{4}, {}}}, {{"rows", std::int64_t{0}}}, "at least one row", {}},
+           {{row_index_type, {DType::bool_, Shape{4}, {}}}, {{"rows", std::int64_t{3}}}, "for operand 1", {}},
            {{table_type, table_type}, {{"rows", std::int64_t{3}}}, "an integer dtype for operand 0", {}}}),
       .traits = {},
-      .layout = {.factors = scatter_layout, .write = scatter_of_block}};
+      .layout = {.factors = scatter_rows_layout, .write = scatter_rows_of_block}};
   return op;
 }
 

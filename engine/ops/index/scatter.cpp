@@ -41,11 +41,11 @@ Value met(const Value& operand, const Value& indices, const Shape& windows, cons
                    renamed(attrs, scatter_names, gather_names).with("slice_sizes", moves.sizes));
 }
 
-Value scatter_add(const Value& operand, const Value& indices, const Value& updates, const Attrs& attrs) {
+Value added_at(const Value& operand, const Value& indices, const Value& updates, const Attrs& attrs) {
   return apply_one(primitives::scatter_add(), {operand, indices, updates}, attrs);
 }
 
-Value nonzero(const Value& x) { return not_equal(x, full_like(x, 0)); }
+Value differs_from_zero(const Value& x) { return not_equal(x, full_like(x, 0)); }
 
 /// The tangents of operand and updates, zeros where absent.
 std::pair<Value, Value> both_tangents(const JvpContext& context) {
@@ -98,19 +98,19 @@ Value attains(const Value& x, const Value& extremum) {
 }
 
 /// The share of a tangent that goes through a minimum or maximum is split evenly among all that attain it.
-std::vector<Tangent> extremum_jvp(const JvpContext& context) {
+std::vector<Tangent> scatter_extremum_jvp(const JvpContext& context) {
   const Value &operand = context.inputs[0], &indices = context.inputs[1], &updates = context.inputs[2];
   const Value& result = context.outputs[0];
   const auto chosen = [](const Value& which, const Value& x) { return select(which, x, full_like(x, 0)); };
   const Value kept = attains(operand, result);
   const Value hit = attains(updates, met(result, indices, updates.shape(), context.attrs));
   const Value attained =
-      scatter_add(chosen(kept, full_like(operand, 1)), indices, chosen(hit, full_like(updates, 1)), context.attrs);
+      added_at(chosen(kept, full_like(operand, 1)), indices, chosen(hit, full_like(updates, 1)), context.attrs);
   // Of an absent tangent a plain zero, no choice of zeros: that would depend on the primals and look like a residual.
   const auto share = [&](const Value& which, std::size_t i) {
     return context.tangents[i] ? chosen(which, *context.tangents[i]) : full_like(context.inputs[i], 0);
   };
-  const Value sum = scatter_add(share(kept, 0), indices, share(hit, 2), context.attrs);
+  const Value sum = added_at(share(kept, 0), indices, share(hit, 2), context.attrs);
   return {sum / maximum(attained, full_like(attained, 1))};
 }
 
@@ -125,13 +125,13 @@ std::vector<Tangent> mul_jvp(const JvpContext& context) {
   if (context.tangents[0]) sum = *context.tangents[0] * multiplied(full_like(operand, 1), updates);
   if (!context.tangents[2]) return {sum};
   const Value ones = full_like(updates, 1), none = full_like(updates, 0);
-  const Value regular = nonzero(updates);
+  const Value regular = differs_from_zero(updates);
   const Value factors = select(regular, updates, ones);
   const Value product = met(multiplied(operand, factors), indices, updates.shape(), context.attrs);
-  const Value zeros_there = scatter_add(full_like(operand, 0), indices, select(regular, none, ones), context.attrs);
+  const Value zeros_there = added_at(full_like(operand, 0), indices, select(regular, none, ones), context.attrs);
   const Value others = met(zeros_there, indices, updates.shape(), context.attrs) - select(regular, none, ones);
-  const Value factor = select(nonzero(others), none, product / factors);
-  const Value term = scatter_add(full_like(operand, 0), indices, *context.tangents[2] * factor, context.attrs);
+  const Value factor = select(differs_from_zero(others), none, product / factors);
+  const Value term = added_at(full_like(operand, 0), indices, *context.tangents[2] * factor, context.attrs);
   return {sum ? *sum + term : term};
 }
 
@@ -289,7 +289,7 @@ const Primitive& primitives::scatter_mul() {
 const Primitive& primitives::scatter_min() {
   static const Primitive op{.name = "scatter_min",
                             .infer = scatter_infer<infer::ordered>,
-                            .derivative = derivative::jvp(extremum_jvp),
+                            .derivative = derivative::jvp(scatter_extremum_jvp),
                             .batch = batch_by<primitives::scatter_min>,
                             .reference = combines<double, std::int64_t, std::uint64_t, bool>(
                                 [](auto a, auto b) { return b < a || b != b ? b : a; }),
@@ -303,7 +303,7 @@ const Primitive& primitives::scatter_min() {
 const Primitive& primitives::scatter_max() {
   static const Primitive op{.name = "scatter_max",
                             .infer = scatter_infer<infer::ordered>,
-                            .derivative = derivative::jvp(extremum_jvp),
+                            .derivative = derivative::jvp(scatter_extremum_jvp),
                             .batch = batch_by<primitives::scatter_max>,
                             .reference = combines<double, std::int64_t, std::uint64_t, bool>(
                                 [](auto a, auto b) { return b > a || b != b ? b : a; }),

@@ -16,8 +16,6 @@ namespace {
 
 using ir::InferContext;
 
-bool contains(const Dims& dims, std::int64_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
-
 Dims ascending_dims(const InferContext& context, std::string_view name, int rank) {
   const Dims& dims = infer::dims_attr(context, name, rank);
   if (!std::is_sorted(dims.begin(), dims.end())) {

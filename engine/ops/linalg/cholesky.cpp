@@ -25,14 +25,11 @@ Value cholesky_jvp(const Value&, const Value& l, const Value& da) {
   return matmul(l, half_lower(both));
 }
 
-double real_part(double x) { return x; }
-double real_part(Complex x) { return x.real(); }
-
 /// Whether the matrix is positive definite; `l` is complete only then.
 template <class T>
 bool factor(const reference::Matrix<T>& a, reference::Matrix<T>& l) {
   for (std::int64_t j = 0; j < a.rows(); ++j) {
-    double pivot = real_part(a(j, j));
+    double pivot = reference::real_part(a(j, j));
     for (std::int64_t k = 0; k < j; ++k) pivot -= std::norm(l(j, k));
     if (!(pivot > 0)) return false;
     l(j, j) = std::sqrt(pivot);

@@ -32,8 +32,6 @@ struct DotDims {
   DimsPair free;  ///< What is neither contracted nor batch, ascending.
 };
 
-bool contains(const Dims& dims, std::int64_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
-
 DotDims dot_dims(const Attrs& attrs, const std::array<int, 2>& ranks) {
   const auto& contract = attrs.get<std::vector<Dims>>("contract");
   const auto& batch = attrs.get<std::vector<Dims>>("batch");
@@ -141,7 +139,7 @@ Dims places(std::initializer_list<const Dims*> groups) {
 
 /// The cotangent of operand `side`: the result's cotangent contracted with the other operand over the latter's free
 /// dimensions, in the order of the two that puts the dimensions where the operand has them, if one does.
-Value operand_cotangent(const Value& cotangent, const Value& other, const DotDims& dims, std::size_t side) {
+Value dot_operand_cotangent(const Value& cotangent, const Value& other, const DotDims& dims, std::size_t side) {
   const std::size_t batch = dims.batch[0].size();
   const Dims leading = counted_from(0, batch);
   const Dims cotangent_contract =
@@ -171,7 +169,7 @@ template <std::size_t side>
 Value cotangent_of(const ir::TransposeContext& context, const Value& cotangent, const Value& other) {
   const DotDims dims =
       dot_dims(context.attrs, {context.input_types[0].shape.rank(), context.input_types[1].shape.rank()});
-  return operand_cotangent(convert(cotangent, other.dtype()), other, dims, side);
+  return dot_operand_cotangent(convert(cotangent, other.dtype()), other, dims, side);
 }
 
 std::vector<Value> batch_rule(const ir::BatchContext& context) {

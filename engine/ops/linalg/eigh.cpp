@@ -37,9 +37,6 @@ std::vector<Tangent> eigh_jvp(const JvpContext& context) {
   return {real_part(matrix_diagonal(inner)), turned_back(v, dv, turn_of(v, dv))};
 }
 
-double real_of(double x) { return x; }
-double real_of(Complex x) { return x.real(); }
-
 /// The Hermitian matrix of one triangle of `a`.
 template <class T>
 reference::Matrix<T> completed_hermitian(const reference::Matrix<T>& a, bool lower) {
@@ -49,7 +46,7 @@ reference::Matrix<T> completed_hermitian(const reference::Matrix<T>& a, bool low
       result(i, j) = lower ? a(i, j) : reference::conjugate(a(j, i));
       result(j, i) = reference::conjugate(result(i, j));
     }
-    result(i, i) = real_of(a(i, i));
+    result(i, i) = reference::real_part(a(i, i));
   }
   return result;
 }
@@ -62,9 +59,10 @@ void diagonalize(reference::Matrix<T>& a, reference::Matrix<T>& v) {
     bool turned = false;
     for (std::int64_t p = 0; p < a.rows(); ++p) {
       for (std::int64_t q = p + 1; q < a.rows(); ++q) {
-        const double size = std::abs(real_of(a(p, p))) + std::abs(real_of(a(q, q)));
+        const double size = std::abs(reference::real_part(a(p, p))) + std::abs(reference::real_part(a(q, q)));
         if (std::abs(a(p, q)) <= 0x1p-56 * size) continue;
-        const reference::JacobiRotation<T> rotation(real_of(a(p, p)), real_of(a(q, q)), a(p, q));
+        const reference::JacobiRotation<T> rotation(reference::real_part(a(p, p)), reference::real_part(a(q, q)),
+                                                    a(p, q));
         rotation.turn(a, p, q);
         reference::Matrix<T> rest = a.adjoint();
         rotation.turn(rest, p, q);
@@ -83,7 +81,7 @@ void eigh_matrix(const ir::ReferenceContext& context, std::int64_t k) {
   auto v = reference::Matrix<T>::identity(a.rows());
   diagonalize(a, v);
   std::vector<double> w;
-  for (std::int64_t i = 0; i < a.rows(); ++i) w.push_back(real_of(a(i, i)));
+  for (std::int64_t i = 0; i < a.rows(); ++i) w.push_back(reference::real_part(a(i, i)));
   for (std::int64_t j = 0; j < a.rows(); ++j) {
     const auto smallest = std::min_element(w.begin() + j, w.end()) - w.begin();
     std::swap(nth(w, j), nth(w, smallest));

@@ -10,8 +10,6 @@ namespace lockstep::ops::reference {
 
 namespace {
 
-double real_part(double x) { return x; }
-double real_part(Complex x) { return x.real(); }
 bool is_real(double) { return true; }
 bool is_real(Complex x) { return x.imag() == 0; }
 

@@ -12,6 +12,8 @@ namespace lockstep::ops::reference {
 
 inline double conjugate(double x) { return x; }
 inline Complex conjugate(Complex x) { return std::conj(x); }
+inline double real_part(double x) { return x; }
+inline double real_part(Complex x) { return x.real(); }
 
 template <class T>
 class Matrix {

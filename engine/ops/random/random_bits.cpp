@@ -129,13 +129,13 @@ void bits_reference(const ir::ReferenceContext& context) {
   draw_reference(context, static_cast<int>(context.attrs.get<std::int64_t>("width")));
 }
 
-void split_reference(const ir::ReferenceContext& context) { draw_reference(context, 64); }
+void random_split_reference(const ir::ReferenceContext& context) { draw_reference(context, 64); }
 
 ir::SampleInput key_input(const Shape& shape) { return samples::input(DType::key, shape, {-9e18, 9e18}); }
 
 Attrs draw(const Dims& shape, std::int64_t width) { return {{"shape", shape}, {"width", width}}; }
 
-std::vector<ir::Sample> bits_samples() {
+std::vector<ir::Sample> random_bits_samples() {
   std::vector<ir::Sample> list;
   for (const std::int64_t width : {8, 16, 32, 64}) {
     list.push_back({{key_input({})}, draw({3, 5}, width), {}});
@@ -153,7 +153,7 @@ std::vector<ir::Sample> bits_samples() {
   return list;
 }
 
-std::vector<ir::Sample> split_samples() {
+std::vector<ir::Sample> random_split_samples() {
   std::vector<ir::Sample> list;
   for (const Dims& shape : {Dims{}, Dims{1}, Dims{0}, Dims{2, 0}, Dims{5}, Dims{3, 2}}) {
     list.push_back({{key_input({})}, {{"shape", shape}}, {}});
@@ -236,7 +236,7 @@ const ir::Primitive& primitives::random_bits() {
       .batch = batch_bits,
       .reference = bits_reference,
       .flops = flops::per_result(50),
-      .samples = bits_samples,
+      .samples = random_bits_samples,
       .error_samples = bits_errors,
       .traits = {.draws = true},
       .layout = {.factors = draw_factors, .write = draw_block<primitives::random_bits>, .repeated = true}};
@@ -249,9 +249,9 @@ const ir::Primitive& primitives::random_split() {
       .infer = infer_split,
       .derivative = derivative::zero(),
       .batch = batch_split,
-      .reference = split_reference,
+      .reference = random_split_reference,
       .flops = flops::per_result(100),
-      .samples = split_samples,
+      .samples = random_split_samples,
       .error_samples = split_errors,
       .traits = {.draws = true},
       .layout = {.factors = draw_factors, .write = draw_block<primitives::random_split>, .repeated = true}};

@@ -9,7 +9,7 @@ namespace lockstep::ops {
 namespace {
 
 /// The tangent's mean over the elements that equal the result.
-std::vector<Tangent> extremum_jvp(const JvpContext& context) {
+std::vector<Tangent> reduced_extremum_jvp(const JvpContext& context) {
   const Value& x = context.inputs[0];
   const auto& axes = context.attrs.get<Dims>("axes");
   if (reduced_size(x.shape(), axes) == 0) return {std::nullopt};
@@ -52,7 +52,7 @@ std::vector<ir::Sample> extremum_samples() {
 const Primitive& primitives::reduce_max() {
   static const Primitive op{.name = "reduce_max",
                             .infer = infer::reduction(infer::ordered),
-                            .derivative = derivative::jvp(extremum_jvp),
+                            .derivative = derivative::jvp(reduced_extremum_jvp),
                             .batch = batch::reducer(reduce_max),
                             .reference = reduces<double, std::int64_t, std::uint64_t, bool>(
                                 Bound{true}, [](auto a, auto b) { return b > a || b != b ? b : a; }),
@@ -67,7 +67,7 @@ const Primitive& primitives::reduce_max() {
 const Primitive& primitives::reduce_min() {
   static const Primitive op{.name = "reduce_min",
                             .infer = infer::reduction(infer::ordered),
-                            .derivative = derivative::jvp(extremum_jvp),
+                            .derivative = derivative::jvp(reduced_extremum_jvp),
                             .batch = batch::reducer(reduce_min),
                             .reference = reduces<double, std::int64_t, std::uint64_t, bool>(
                                 Bound{false}, [](auto a, auto b) { return b < a || b != b ? b : a; }),

@@ -42,7 +42,7 @@ constexpr auto added = [](auto a, auto b) {
 };
 
 /// Where the order of the sum is asked for: how many equal blocks of the axis are added up in order and joined in pairs.
-std::vector<ArrayType> infer_sum(const ir::InferContext& context) {
+std::vector<ArrayType> infer_reduce_sum(const ir::InferContext& context) {
   std::vector<ArrayType> results = infer::reduction(infer::numeric)(context);
   if (!context.attrs.has("sum_blocks")) return results;
   const auto& axes = context.attrs.get<Dims>("axes");
@@ -58,7 +58,7 @@ std::vector<ArrayType> infer_sum(const ir::InferContext& context) {
 }
 
 /// In blocks where that is asked for.
-void sum_reference(const ir::ReferenceContext& context) {
+void reduce_sum_reference(const ir::ReferenceContext& context) {
   if (!context.attrs.has("sum_blocks")) {
     static const ir::Reference in_order = reduces<double, std::uint64_t, std::int64_t, Complex>(Zero{}, added);
     in_order(context);
@@ -85,7 +85,7 @@ void sum_reference(const ir::ReferenceContext& context) {
 }
 
 /// The reduced axes moved behind the others and merged: [kept, reduced].
-Value merged(const Value& x, const Dims& axes) {
+Value reduced_merged_last(const Value& x, const Dims& axes) {
   Dims permutation;
   for (std::int64_t d = 0; d < x.rank(); ++d) {
     if (std::find(axes.begin(), axes.end(), d) == axes.end()) permutation.push_back(d);
@@ -104,8 +104,8 @@ Value every_second(const Value& x, std::int64_t first) {
 std::vector<Tangent> prod_jvp(const JvpContext& context) {
   const auto& axes = context.attrs.get<Dims>("axes");
   if (context.inputs[0].type().size() == 0) return {std::nullopt};
-  Value x = merged(context.inputs[0], axes);
-  Value dx = merged(*context.tangents[0], axes);
+  Value x = reduced_merged_last(context.inputs[0], axes);
+  Value dx = reduced_merged_last(*context.tangents[0], axes);
   while (x.shape()[1] > 1) {
     if (x.shape()[1] % 2 == 1) {
       x = pad(x, 1, {0, 0}, {0, 1}, {0, 0});
@@ -136,10 +136,10 @@ std::vector<ir::ErrorSample> sum_errors() {
 
 const Primitive& primitives::reduce_sum() {
   static const Primitive op{.name = "reduce_sum",
-                            .infer = infer_sum,
+                            .infer = infer_reduce_sum,
                             .derivative = derivative::linear_in_one(0, sum_transpose),
                             .batch = batch::reducer(reduce_sum),
-                            .reference = sum_reference,
+                            .reference = reduce_sum_reference,
                             .flops = flops::per_element(0),
                             .samples =
                                 [] {

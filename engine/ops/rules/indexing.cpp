@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/core/lists.h"
+#include "engine/ops/rules/samples.h"
 
 namespace lockstep::ops {
 
@@ -35,6 +36,10 @@ void expect_scalar_indices(const ir::InferContext& context, std::size_t first, i
     infer::expect_dtype(context, i, infer::integral);
     infer::expect_rank(context, i, 0);
   }
+}
+
+ir::SampleInput index_input(DType dtype, const Shape& shape) {
+  return samples::input(dtype, shape, {is_unsigned_integer(dtype) ? 0.0 : -2.0, 7});
 }
 
 }  // namespace lockstep::ops

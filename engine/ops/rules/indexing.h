@@ -17,5 +17,7 @@ std::int64_t clamped_element(const ir::ReferenceArray& indices, std::int64_t i, 
 Value batch_numbers(ir::Builder& builder, std::int64_t size, int rank);
 /// Operands from `first` on are integers of one dtype and rank 0, one for each of `rank` dimensions.
 void expect_scalar_indices(const ir::InferContext& context, std::size_t first, int rank);
+/// A sample's indices, beyond both ends of what they point into.
+ir::SampleInput index_input(DType dtype, const Shape& shape);
 
 }  // namespace lockstep::ops

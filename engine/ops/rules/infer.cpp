@@ -41,6 +41,13 @@ void dtype_error(const InferContext& context, std::string_view expected, std::st
   throw DtypeError(message(context, expected, instead));
 }
 
+Shape shape_around(std::int64_t first, std::span<const std::int64_t> middle, std::int64_t last) {
+  Shape shape{first};
+  for (const std::int64_t extent : middle) shape.append(extent);
+  shape.append(last);
+  return shape;
+}
+
 void expect_operands(const InferContext& context, std::size_t count) {
   if (context.inputs.size() == count) return;
   throw IrError(message(context, std::to_string(count) + (count == 1 ? " operand" : " operands"),

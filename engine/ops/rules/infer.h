@@ -44,6 +44,9 @@ std::string given(const InferContext& context);
 [[noreturn]] void shape_error(const InferContext& context, std::string_view expected, std::string_view instead);
 [[noreturn]] void dtype_error(const InferContext& context, std::string_view expected, std::string_view instead);
 
+/// [first, middle..., last].
+Shape shape_around(std::int64_t first, std::span<const std::int64_t> middle, std::int64_t last);
+
 void expect_operands(const InferContext& context, std::size_t count);
 void expect_at_least(const InferContext& context, std::size_t count);
 void expect_dtype(const InferContext& context, std::size_t operand, const DtypeClass& allowed);

@@ -9,8 +9,6 @@ namespace lockstep::ops::layout {
 
 namespace {
 
-using Kind = ir::Factor::Kind;
-
 /// The first operand, or the first result where there is none.
 const ArrayType& first_type(const LayoutContext& context) {
   return context.inputs.empty() ? context.outputs[0] : context.inputs[0];

@@ -13,6 +13,7 @@ using ir::BlockContext;
 using ir::Factors;
 using ir::LayoutContext;
 using ir::LayoutRule;
+using Kind = ir::Factor::Kind;
 
 /// Element i of every result depends on element i of each operand. What ops of that trait have without saying so.
 LayoutRule pointwise();
@@ -27,12 +28,12 @@ LayoutRule ends();
 /// may lack.
 LayoutRule along(const char* axis);
 /// The dimensions of attribute `axes` are reduced.
-LayoutRule reduction(ir::Factor::Kind kind);
+LayoutRule reduction(Kind kind);
 /// Nothing goes in, and any block of the result can be made alone.
 LayoutRule constant();
 
 /// Dimensions of one array, each a factor of its own.
-ir::FactorDims own_dims(Factors& factors, const Shape& shape, ir::Factor::Kind kind = ir::Factor::Kind::sum);
+ir::FactorDims own_dims(Factors& factors, const Shape& shape, Kind kind = Kind::sum);
 /// The attributes with `name` replaced by the extents of result 0's block.
 Attrs with_block_shape(const BlockContext& context, const char* name);
 /// Where this shard's block of the factor begins, an int32 scalar. `factor` is one of the rule's.

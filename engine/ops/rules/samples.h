@@ -46,4 +46,9 @@ ErrorSamples errors(std::vector<ErrorSample> samples);
 /// What is wrong with every pointwise op: another dtype, and for more operands unequal shapes and dtypes.
 ErrorSamples elementwise_errors(std::size_t operands, DType legal, DType illegal);
 
+// Types of operands: an index, 3 floats, 2 x 3 floats.
+inline const ArrayType int32_scalar{DType::int32, Shape{}, {}};
+inline const ArrayType float32_vector{DType::float32, Shape{3}, {}};
+inline const ArrayType float32_matrix{DType::float32, Shape{2, 3}, {}};
+
 }  // namespace lockstep::ops::samples

@@ -10,8 +10,6 @@ namespace lockstep::ops::sub_function {
 
 namespace {
 
-FunctionPtr body_of(const Attrs& attrs) { return ir::sub_function(attrs, "body"); }
-
 std::vector<Value> apply_self(ir::Builder& builder, const ir::Primitive& self, const Attrs& attrs,
                               const FunctionPtr& body, std::span<const Value> operands) {
   return apply_to(builder, self, operands, attrs.with("body", attribute(body)));

@@ -15,6 +15,8 @@ using ir::FunctionPtr;
 
 /// The function as an attribute.
 inline std::shared_ptr<const AttrObject> attribute(const FunctionPtr& f) { return f; }
+/// The function that is the attribute `body`.
+inline FunctionPtr body_of(const Attrs& attrs) { return ir::sub_function(attrs, "body"); }
 /// A function of inputs of these types.
 using Formula = std::vector<Value> (*)(ir::Builder&, std::span<const Value>);
 FunctionPtr write(const ir::AxisSizes& axes, const std::vector<ArrayType>& types, Formula formula);

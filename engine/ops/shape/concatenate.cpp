@@ -79,8 +79,6 @@ std::vector<ir::Sample> concatenate_samples() {
   return result;
 }
 
-const ArrayType matrix{DType::float32, Shape{2, 3}, {}};
-
 }  // namespace
 
 const Primitive& primitives::concatenate() {
@@ -91,12 +89,23 @@ const Primitive& primitives::concatenate() {
       .batch = batch::along(concatenate, "dim"),
       .reference = concatenate_reference,
       .samples = concatenate_samples,
-      .error_samples = samples::errors(
-          {{{matrix, {DType::float32, Shape{3, 2}, {}}}, {{"dim", std::int64_t{0}}}, "equal but for dimension 0", {}},
-           {{matrix, {DType::float32, Shape{2}, {}}}, {{"dim", std::int64_t{0}}}, "equal but for dimension 0", {}},
-           {{matrix, {DType::int32, Shape{2, 3}, {}}}, {{"dim", std::int64_t{0}}}, "operands of one dtype", {}},
-           {{matrix, matrix}, {{"dim", std::int64_t{2}}}, "expected dim in [0, 2)", {}},
-           {{}, {{"dim", std::int64_t{0}}}, "expected at least 1 operand", {}}}),
+      .error_samples = samples::errors({{{samples::float32_matrix, {DType::float32, Shape{3, 2}, {}}},
+                                         {{"dim", std::int64_t{0}}},
+                                         "equal but for dimension 0",
+                                         {}},
+                                        {{samples::float32_matrix, {DType::float32, Shape{2}, {}}},
+                                         {{"dim", std::int64_t{0}}},
+                                         "equal but for dimension 0",
+                                         {}},
+                                        {{samples::float32_matrix, {DType::int32, Shape{2, 3}, {}}},
+                                         {{"dim", std::int64_t{0}}},
+                                         "operands of one dtype",
+                                         {}},
+                                        {{samples::float32_matrix, samples::float32_matrix},
+                                         {{"dim", std::int64_t{2}}},
+                                         "expected dim in [0, 2)",
+                                         {}},
+                                        {{}, {{"dim", std::int64_t{0}}}, "expected at least 1 operand", {}}}),
       .traits = {.moves = ir::Moves::together},
       .equal_to = [](const ir::AlgebraContext& context) -> std::optional<ir::Var> {
         if (context.inputs.size() != 1) return std::nullopt;

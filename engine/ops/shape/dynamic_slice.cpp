@@ -231,9 +231,6 @@ std::vector<ir::Sample> update_samples() {
   return result;
 }
 
-const ArrayType vector_type{DType::float32, Shape{3}, {}};
-const ArrayType index_type{DType::int32, Shape{}, {}};
-
 /// Dimensions that the window, result 0 (side 0) or operand 1 (side 1), takes all of run together: its place there is 0.
 template <int side>
 ir::Factors window_factors(const ir::LayoutContext& context) {
@@ -264,12 +261,23 @@ const Primitive& primitives::dynamic_slice() {
       .batch = dynamic_slice_batch,
       .reference = reference::moves(dynamic_slice_source),
       .samples = dynamic_slice_samples,
-      .error_samples = samples::errors(
-          {{{vector_type, index_type}, {{"sizes", Dims{4}}}, "a size of at most 3 in dimension 0", {}},
-           {{vector_type, index_type}, {{"sizes", Dims{1, 1}}}, "expected 1 numbers in sizes", {}},
-           {{vector_type}, {{"sizes", Dims{1}}}, "expected 2 operands", {}},
-           {{vector_type, vector_type}, {{"sizes", Dims{1}}}, "expected an integer dtype for operand 1", {}},
-           {{vector_type, {DType::int32, Shape{1}, {}}}, {{"sizes", Dims{1}}}, "expected rank 0 for operand 1", {}}}),
+      .error_samples = samples::errors({{{samples::float32_vector, samples::int32_scalar},
+                                         {{"sizes", Dims{4}}},
+                                         "a size of at most 3 in dimension 0",
+                                         {}},
+                                        {{samples::float32_vector, samples::int32_scalar},
+                                         {{"sizes", Dims{1, 1}}},
+                                         "expected 1 numbers in sizes",
+                                         {}},
+                                        {{samples::float32_vector}, {{"sizes", Dims{1}}}, "expected 2 operands", {}},
+                                        {{samples::float32_vector, samples::float32_vector},
+                                         {{"sizes", Dims{1}}},
+                                         "expected an integer dtype for operand 1",
+                                         {}},
+                                        {{samples::float32_vector, {DType::int32, Shape{1}, {}}},
+                                         {{"sizes", Dims{1}}},
+                                         "expected rank 0 for operand 1",
+                                         {}}}),
       .traits = {},
       .layout = {.factors = window_factors<0>,
                  .attrs = [](const ir::BlockContext& context) { return layout::with_block_shape(context, "sizes"); }}};
@@ -277,20 +285,28 @@ const Primitive& primitives::dynamic_slice() {
 }
 
 const Primitive& primitives::dynamic_update_slice() {
-  static const Primitive op{
-      .name = "dynamic_update_slice",
-      .infer = update_infer,
-      .derivative = derivative::linear(update_transpose, {0, 1}, update_jvp),
-      .batch = update_batch,
-      .reference = update_reference,
-      .samples = update_samples,
-      .error_samples = samples::errors(
-          {{{vector_type, {DType::float32, Shape{4}, {}}, index_type}, {}, "that fits into it", {}},
-           {{vector_type, {DType::float32, Shape{}, {}}, index_type}, {}, "an update of the operand's rank", {}},
-           {{vector_type, {DType::float64, Shape{1}, {}}, index_type}, {}, "an update of the operand's dtype", {}},
-           {{vector_type, vector_type}, {}, "expected 3 operands", {}}}),
-      .traits = {},
-      .layout = {.factors = window_factors<1>}};
+  static const Primitive op{.name = "dynamic_update_slice",
+                            .infer = update_infer,
+                            .derivative = derivative::linear(update_transpose, {0, 1}, update_jvp),
+                            .batch = update_batch,
+                            .reference = update_reference,
+                            .samples = update_samples,
+                            .error_samples = samples::errors(
+                                {{{samples::float32_vector, {DType::float32, Shape{4}, {}}, samples::int32_scalar},
+                                  {},
+                                  "that fits into it",
+                                  {}},
+                                 {{samples::float32_vector, {DType::float32, Shape{}, {}}, samples::int32_scalar},
+                                  {},
+                                  "an update of the operand's rank",
+                                  {}},
+                                 {{samples::float32_vector, {DType::float64, Shape{1}, {}}, samples::int32_scalar},
+                                  {},
+                                  "an update of the operand's dtype",
+                                  {}},
+                                 {{samples::float32_vector, samples::float32_vector}, {}, "expected 3 operands", {}}}),
+                            .traits = {},
+                            .layout = {.factors = window_factors<1>}};
   return op;
 }
 

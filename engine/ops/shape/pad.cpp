@@ -35,17 +35,17 @@ std::vector<ArrayType> pad_infer(const ir::InferContext& context) {
   return {{context.inputs[0].dtype, result, {}}};
 }
 
-Dims negated(const Dims& dims) {
+Dims negated_dims(const Dims& dims) {
   Dims result;
   for (const std::int64_t dim : dims) result.push_back(-dim);
   return result;
 }
 
-Value operand_cotangent(const TransposeContext& context, const Value& ct) {
+Value pad_operand_cotangent(const TransposeContext& context, const Value& ct) {
   const auto& interior = context.attrs.get<Dims>("interior");
   const Dims none(interior.size(), 0);
   const Value cropped =
-      pad(ct, 0, negated(context.attrs.get<Dims>("low")), negated(context.attrs.get<Dims>("high")), none);
+      pad(ct, 0, negated_dims(context.attrs.get<Dims>("low")), negated_dims(context.attrs.get<Dims>("high")), none);
   if (interior == none) return cropped;
   Dims strides;
   for (const std::int64_t holes : interior) strides.push_back(holes + 1);
@@ -58,19 +58,13 @@ Value padding_mask(ir::Builder& builder, const Shape& x, const Attrs& attrs) {
   return apply_one(primitives::pad(), {inside, full(builder, DType::bool_, Shape{}, 1)}, attrs);
 }
 
-Dims all_dims(const Shape& shape) {
-  Dims dims;
-  for (int i = 0; i < shape.rank(); ++i) dims.push_back(i);
-  return dims;
-}
-
 std::vector<Tangent> pad_transpose(const TransposeContext& context) {
   const Value& ct = *context.cotangents[0];
   std::vector<Tangent> result(2);
-  if (!context.inputs[0]) result[0] = operand_cotangent(context, ct);
+  if (!context.inputs[0]) result[0] = pad_operand_cotangent(context, ct);
   if (!context.inputs[1]) {
     const Value mask = padding_mask(context.builder, context.input_types[0].shape, context.attrs);
-    result[1] = reduce_sum(select(mask, ct, full_like(ct, 0)), all_dims(ct.shape()));
+    result[1] = reduce_sum(select(mask, ct, full_like(ct, 0)), all_dims(ct.rank()));
   }
   return result;
 }
@@ -124,7 +118,6 @@ std::vector<ir::Sample> pad_samples() {
   return result;
 }
 
-const ArrayType vector_type{DType::float32, Shape{3}, {}};
 const ArrayType scalar_type{DType::float32, Shape{}, {}};
 
 /// Dimensions without padding run together, the others are whole.
@@ -155,14 +148,20 @@ const Primitive& primitives::pad() {
       .reference = pad_reference,
       .samples = pad_samples,
       .error_samples = samples::errors(
-          {{{vector_type, vector_type}, pad_attrs({0}, {0}, {0}), "expected rank 0 for operand 1", {}},
-           {{vector_type, {DType::int32, Shape{}, {}}}, pad_attrs({0}, {0}, {0}), "operands of one dtype", {}},
-           {{vector_type, scalar_type}, pad_attrs({0}, {0}, {-1}), "interior of 0 or more", {}},
-           {{vector_type, scalar_type},
+          {{{samples::float32_vector, samples::float32_vector},
+            pad_attrs({0}, {0}, {0}),
+            "expected rank 0 for operand 1",
+            {}},
+           {{samples::float32_vector, {DType::int32, Shape{}, {}}},
+            pad_attrs({0}, {0}, {0}),
+            "operands of one dtype",
+            {}},
+           {{samples::float32_vector, scalar_type}, pad_attrs({0}, {0}, {-1}), "interior of 0 or more", {}},
+           {{samples::float32_vector, scalar_type},
             pad_attrs({-2}, {-2}, {0}),
             "an extent of 0 or more in dimension 0, not -1",
             {}},
-           {{vector_type, scalar_type}, pad_attrs({0, 0}, {0}, {0}), "expected 1 numbers in low", {}}}),
+           {{samples::float32_vector, scalar_type}, pad_attrs({0, 0}, {0}, {0}), "expected 1 numbers in low", {}}}),
       .traits = {},
       .equal_to = algebra::operand_where([](const Attrs& attrs) {
         return algebra::all_equal(attrs.get<Dims>("low"), 0) && algebra::all_equal(attrs.get<Dims>("high"), 0) &&

@@ -30,8 +30,6 @@ std::vector<ir::Sample> reshape_samples() {
   return result;
 }
 
-using Kind = ir::Factor::Kind;
-
 /// The factors that both shapes are made of: dimensions that are equal, split or merged. Where neither extent divides the
 /// other, all up to where they meet again are whole.
 ir::Factors reshape_factors(const ir::LayoutContext& context) {
@@ -49,8 +47,8 @@ ir::Factors reshape_factors(const ir::LayoutContext& context) {
     dims[side][static_cast<std::size_t>(at[side]) - 1].push_back(factor);
   };
   if (shapes[0].size() == 0) {
-    factors.operands = {layout::own_dims(factors, shapes[0], Kind::whole)};
-    factors.results = {layout::own_dims(factors, shapes[1], Kind::whole)};
+    factors.operands = {layout::own_dims(factors, shapes[0], layout::Kind::whole)};
+    factors.results = {layout::own_dims(factors, shapes[1], layout::Kind::whole)};
     return factors;
   }
   while (refill(0) && refill(1)) {
@@ -65,14 +63,14 @@ ir::Factors reshape_factors(const ir::LayoutContext& context) {
     }
     while (left[0] != left[1]) {  // what has begun to run apart is whole until it meets
       const std::size_t side = left[0] < left[1] ? 0 : 1;
-      give(side, factors.add(2, Kind::whole));
+      give(side, factors.add(2, layout::Kind::whole));
       const std::int64_t before = left[side];
       left[side] = 1;
       refill(side);
       left[side] *= before;
     }
     for (const std::size_t side : {0, 1}) {
-      give(side, factors.add(2, Kind::whole));
+      give(side, factors.add(2, layout::Kind::whole));
       left[side] = 1;
     }
   }

@@ -77,7 +77,7 @@ std::vector<ir::Sample> slice_samples() {
   return result;
 }
 
-const std::vector<ArrayType> five = {{DType::float32, Shape{5}, {}}};
+const std::vector<ArrayType> sliced_operands = {{DType::float32, Shape{5}, {}}};
 
 ir::View slice_view(const Attrs& attrs, const Shape&, std::span<const std::int64_t> strides) {
   const auto& start = attrs.get<Dims>("start");
@@ -121,11 +121,12 @@ const Primitive& primitives::slice() {
       .batch = batch::leading(slice, slice_batch),
       .reference = reference::moves(slice_source),
       .samples = slice_samples,
-      .error_samples = samples::errors({{five, slice_attrs({0}, {6}, {1}), "start <= limit <= 5 in dimension 0", {}},
-                                        {five, slice_attrs({-1}, {3}, {1}), "0 <= start <= limit", {}},
-                                        {five, slice_attrs({3}, {2}, {1}), "0 <= start <= limit", {}},
-                                        {five, slice_attrs({0}, {3}, {0}), "strides of 1 or more", {}},
-                                        {five, slice_attrs({0, 0}, {3}, {1}), "expected 1 numbers in start", {}}}),
+      .error_samples =
+          samples::errors({{sliced_operands, slice_attrs({0}, {6}, {1}), "start <= limit <= 5 in dimension 0", {}},
+                           {sliced_operands, slice_attrs({-1}, {3}, {1}), "0 <= start <= limit", {}},
+                           {sliced_operands, slice_attrs({3}, {2}, {1}), "0 <= start <= limit", {}},
+                           {sliced_operands, slice_attrs({0}, {3}, {0}), "strides of 1 or more", {}},
+                           {sliced_operands, slice_attrs({0, 0}, {3}, {1}), "expected 1 numbers in start", {}}}),
       .traits = {.moves = ir::Moves::elsewhere},
       .equal_to = algebra::operand_where([](const Attrs& attrs) {
         return algebra::all_equal(attrs.get<Dims>("start"), 0) && algebra::all_equal(attrs.get<Dims>("strides"), 1);

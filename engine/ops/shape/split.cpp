@@ -66,7 +66,7 @@ std::vector<ir::Sample> split_samples() {
   return result;
 }
 
-const std::vector<ArrayType> five = {{DType::float32, Shape{5}, {}}};
+const std::vector<ArrayType> split_operands = {{DType::float32, Shape{5}, {}}};
 
 }  // namespace
 
@@ -78,9 +78,9 @@ const Primitive& primitives::split() {
       .batch = batch::along(split, "dim"),
       .reference = split_reference,
       .samples = split_samples,
-      .error_samples = samples::errors({{five, split_attrs(0, {2, 2}), "whose sum is 5", {}},
-                                        {five, split_attrs(0, {6, -1}), "sizes of 0 or more", {}},
-                                        {five, split_attrs(1, {5}), "expected dim in [0, 1)", {}}}),
+      .error_samples = samples::errors({{split_operands, split_attrs(0, {2, 2}), "whose sum is 5", {}},
+                                        {split_operands, split_attrs(0, {6, -1}), "sizes of 0 or more", {}},
+                                        {split_operands, split_attrs(1, {5}), "expected dim in [0, 1)", {}}}),
       .traits = {.moves = ir::Moves::apart},
       .layout = layout::along("dim")};
   return op;

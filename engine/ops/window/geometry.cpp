@@ -14,13 +14,6 @@ namespace {
 
 using ir::InferContext;
 
-Shape joined(std::int64_t first, const Dims& middle, std::int64_t last) {
-  Shape shape{first};
-  for (const std::int64_t extent : middle) shape.append(extent);
-  shape.append(last);
-  return shape;
-}
-
 Dims positive(const InferContext& context, const char* name, std::size_t spatial) {
   const Dims& dims = infer::list_attr(context, name, static_cast<std::int64_t>(spatial));
   if (std::any_of(dims.begin(), dims.end(), [](std::int64_t entry) { return entry < 1; })) {
@@ -36,7 +29,7 @@ void expect_spatial_rank(const InferContext& context) {
 }
 
 /// Everything that follows from `in` and the attributes.
-void read_attrs(const InferContext& context, WindowGeometry& geometry) {
+void read_window_attrs(const InferContext& context, WindowGeometry& geometry) {
   const std::size_t spatial = geometry.in.size();
   geometry.window = positive(context, "window", spatial);
   geometry.strides = positive(context, "strides", spatial);
@@ -66,8 +59,8 @@ Dims spatial_of(const Shape& shape) { return {shape.begin() + 1, shape.end() - 1
 
 }  // namespace
 
-Shape WindowGeometry::x() const { return joined(batch, in, features); }
-Shape WindowGeometry::y() const { return joined(batch, out, features); }
+Shape WindowGeometry::x() const { return infer::shape_around(batch, in, features); }
+Shape WindowGeometry::y() const { return infer::shape_around(batch, out, features); }
 
 WindowGeometry geometry_of_windows(const InferContext& context) {
   expect_spatial_rank(context);
@@ -76,7 +69,7 @@ WindowGeometry geometry_of_windows(const InferContext& context) {
   geometry.batch = x[0];
   geometry.features = x.dim(-1);
   geometry.in = spatial_of(x);
-  read_attrs(context, geometry);
+  read_window_attrs(context, geometry);
   return geometry;
 }
 
@@ -90,7 +83,7 @@ WindowGeometry geometry_of_spread(const InferContext& context) {
   if (std::any_of(geometry.in.begin(), geometry.in.end(), [](std::int64_t extent) { return extent < 0; })) {
     infer::shape_error(context, "spatial extents of 0 or more", "pass the spatial extents of x");
   }
-  read_attrs(context, geometry);
+  read_window_attrs(context, geometry);
   if (geometry.out != spatial_of(y)) {
     infer::shape_error(context,
                        "y of spatial extents " + to_string(AttrValue(geometry.out)) + ", which these windows make of " +

@@ -22,7 +22,7 @@ void expect_planes(const ir::InferContext& context, std::size_t indices) {
   if (shape.rank() < 3) infer::shape_error(context, "operands of rank 3 or more: [N, spatial..., C]", "reshape them");
 }
 
-std::vector<ArrayType> infer_gather(const ir::InferContext& context) {
+std::vector<ArrayType> infer_window_gather(const ir::InferContext& context) {
   infer::expect_operands(context, 2);
   infer::expect_dtype(context, 0, infer::value);
   expect_planes(context, 1);
@@ -38,7 +38,7 @@ std::vector<ArrayType> infer_gather(const ir::InferContext& context) {
   return {{context.inputs[0].dtype, y, {}}};
 }
 
-std::vector<ArrayType> infer_scatter(const ir::InferContext& context) {
+std::vector<ArrayType> infer_window_scatter(const ir::InferContext& context) {
   infer::expect_operands(context, 2);
   infer::expect_dtype(context, 1, infer::numeric);
   expect_planes(context, 0);
@@ -56,12 +56,12 @@ std::vector<ArrayType> infer_scatter(const ir::InferContext& context) {
   return {{context.inputs[1].dtype, x, {}}};
 }
 
-Value transpose_gather(const ir::TransposeContext& context, const Value& y) {
+Value transpose_window_gather(const ir::TransposeContext& context, const Value& y) {
   const Shape& x = context.input_types[0].shape;
   return window_scatter(*context.inputs[1], y, Dims(x.begin() + 1, x.end() - 1));
 }
 
-Value transpose_scatter(const ir::TransposeContext& context, const Value& x) {
+Value transpose_window_scatter(const ir::TransposeContext& context, const Value& x) {
   return window_gather(x, *context.inputs[0]);
 }
 
@@ -74,14 +74,14 @@ std::int64_t target(const ir::ReferenceArray& indices, const Shape& x, std::int6
   return (row * plane + position) * features + i % features;
 }
 
-void gather_reference(const ir::ReferenceContext& context) {
+void window_gather_reference(const ir::ReferenceContext& context) {
   for (std::int64_t i = 0; i < context.outputs[0].type.size(); ++i) {
     const std::int64_t from = target(context.inputs[1], context.inputs[0].type.shape, i);
     reference::copy_element(context.inputs[0], from, context.outputs[0], i);
   }
 }
 
-void scatter_reference(const ir::ReferenceContext& context) {
+void window_scatter_reference(const ir::ReferenceContext& context) {
   const auto add = [&]<class T>() {
     for (std::int64_t i = 0; i < context.inputs[1].type.size(); ++i) {
       const std::int64_t to = target(context.inputs[0], context.outputs[0].type.shape, i);
@@ -98,7 +98,7 @@ ir::SampleInput indices_into(const WindowCase& c) {
   return samples::input(int32, c.y, {0, static_cast<double>(plane_size(c.x))});
 }
 
-std::vector<ir::Sample> gather_samples() {
+std::vector<ir::Sample> window_gather_samples() {
   std::vector<ir::Sample> list;
   for (const WindowCase& c : window_cases()) {
     for (const DType dtype : {float64, float32}) {
@@ -112,7 +112,7 @@ std::vector<ir::Sample> gather_samples() {
   return list;
 }
 
-std::vector<ir::Sample> scatter_samples() {
+std::vector<ir::Sample> window_scatter_samples() {
   std::vector<ir::Sample> list;
   const auto add = [&](DType dtype, const WindowCase& c) {
     list.push_back({{indices_into(c), samples::input(dtype, c.y, {0, 9})},
@@ -126,7 +126,7 @@ std::vector<ir::Sample> scatter_samples() {
   return list;
 }
 
-std::vector<ir::ErrorSample> gather_errors() {
+std::vector<ir::ErrorSample> window_gather_errors() {
   const ArrayType x{float32, {2, 4, 4, 3}, {}};
   const ArrayType indices{int32, {2, 2, 2, 3}, {}};
   return {
@@ -139,7 +139,7 @@ std::vector<ir::ErrorSample> gather_errors() {
   };
 }
 
-std::vector<ir::ErrorSample> scatter_errors() {
+std::vector<ir::ErrorSample> window_scatter_errors() {
   const ArrayType y{float32, {2, 2, 2, 3}, {}};
   const ArrayType indices{int32, {2, 2, 2, 3}, {}};
   const Attrs attrs = {{"spatial", Dims{4, 4}}};
@@ -166,12 +166,12 @@ Value window_scatter(const Value& indices, const Value& y, const Dims& spatial) 
 
 const ir::Primitive& primitives::window_gather() {
   static const ir::Primitive primitive{.name = "window_gather",
-                                       .infer = infer_gather,
-                                       .derivative = derivative::linear_in_one(0, transpose_gather),
+                                       .infer = infer_window_gather,
+                                       .derivative = derivative::linear_in_one(0, transpose_window_gather),
                                        .batch = rows_batch_rule(primitives::window_gather),
-                                       .reference = gather_reference,
-                                       .samples = gather_samples,
-                                       .error_samples = gather_errors,
+                                       .reference = window_gather_reference,
+                                       .samples = window_gather_samples,
+                                       .error_samples = window_gather_errors,
                                        .traits = {},
                                        .layout = layout::ends()};
   return primitive;
@@ -179,13 +179,13 @@ const ir::Primitive& primitives::window_gather() {
 
 const ir::Primitive& primitives::window_scatter() {
   static const ir::Primitive primitive{.name = "window_scatter",
-                                       .infer = infer_scatter,
-                                       .derivative = derivative::linear_in_one(1, transpose_scatter),
+                                       .infer = infer_window_scatter,
+                                       .derivative = derivative::linear_in_one(1, transpose_window_scatter),
                                        .batch = rows_batch_rule(primitives::window_scatter),
-                                       .reference = scatter_reference,
+                                       .reference = window_scatter_reference,
                                        .flops = flops::per_element(1),
-                                       .samples = scatter_samples,
-                                       .error_samples = scatter_errors,
+                                       .samples = window_scatter_samples,
+                                       .error_samples = window_scatter_errors,
                                        .traits = {},
                                        .layout = layout::ends()};
   return primitive;

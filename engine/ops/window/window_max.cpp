@@ -95,7 +95,7 @@ std::vector<ir::Sample> max_samples() {
   return list;
 }
 
-std::vector<ir::ErrorSample> errors() {
+std::vector<ir::ErrorSample> window_max_errors() {
   std::vector<ir::ErrorSample> list = window_attr_errors();
   const std::vector<ArrayType> x = {{float32, {2, 5, 3}, {}}};
   list.push_back({x, window_attrs({2}, {1}, {{2, 0}}), "an element of x in every window", {}});
@@ -116,7 +116,7 @@ const ir::Primitive& primitives::window_max() {
       .reference = max_reference,
       .flops = [](const ir::CostContext& c) { return window_flops(c.outputs[0], c.attrs); },
       .samples = max_samples,
-      .error_samples = errors,
+      .error_samples = window_max_errors,
       .traits = {},
       .layout = layout::ends()};
   return primitive;

@@ -13,7 +13,7 @@ namespace lockstep::ops {
 
 namespace {
 
-std::vector<ArrayType> infer_sum(const ir::InferContext& context) {
+std::vector<ArrayType> infer_window_sum(const ir::InferContext& context) {
   infer::expect_operands(context, 1);
   infer::expect_dtype(context, 0, infer::numeric);
   return {{context.inputs[0].dtype, geometry_of_windows(context).y(), {}}};
@@ -66,7 +66,7 @@ void add_up(const ir::ReferenceContext& context, const WindowGeometry& geometry)
   reference::dispatch<double, reference::Complex>(dtype, add);
 }
 
-void sum_reference(const ir::ReferenceContext& context) {
+void window_sum_reference(const ir::ReferenceContext& context) {
   const std::vector<ArrayType> types = {context.inputs[0].type};
   add_up<false>(context, geometry_of_windows({"window_sum", types, context.attrs, {}}));
 }
@@ -129,10 +129,10 @@ std::vector<ir::ErrorSample> spread_errors() {
 const ir::Primitive& primitives::window_sum() {
   static const ir::Primitive primitive{
       .name = "window_sum",
-      .infer = infer_sum,
+      .infer = infer_window_sum,
       .derivative = derivative::linear_in_one(0, transpose_sum),
       .batch = rows_batch_rule(primitives::window_sum),
-      .reference = sum_reference,
+      .reference = window_sum_reference,
       .flops = [](const ir::CostContext& c) { return window_flops(c.outputs[0], c.attrs); },
       .samples = sum_samples,
       .error_samples = window_attr_errors,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <lockstep/array.h>
+#include <lockstep/ops.h>
 #include <lockstep/schedules.h>
 
 // Of schedules: the steps at which they pass from one piece to the next. Steps are int32, boundaries any number; one that no
@@ -21,6 +22,8 @@ void check_boundaries(std::string_view schedule, const std::vector<std::int64_t>
 /// which one of several it is, `counted` how decay_steps are.
 void check_cycle(std::string_view schedule, const CosineCycle& cycle, const std::string& of, std::string_view counted);
 
+/// A step to compute with.
+inline Array as_float(const Array& step) { return convert(step, float64); }
 /// The boundary, or the largest step where it is beyond.
 std::int64_t countable(std::int64_t boundary);
 Array is_at_most(const Array& step, std::int64_t boundary);

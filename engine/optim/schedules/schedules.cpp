@@ -13,8 +13,6 @@
 namespace lockstep::schedules {
 namespace {
 
-Array as_float(const Array& step) { return convert(step, float64); }
-
 Array half_cosine(const Array& fraction) { return 0.5 * (1.0 + cos(std::numbers::pi * fraction)); }
 
 }  // namespace

@@ -16,8 +16,6 @@
 namespace lockstep::schedules {
 namespace {
 
-Array as_float(const Array& step) { return convert(step, float64); }
-
 /// The sum of steps, which must be one that can be counted.
 std::int64_t sum_of(std::string_view schedule, std::initializer_list<std::int64_t> parts) {
   std::int64_t sum = 0;
@@ -29,7 +27,7 @@ std::int64_t sum_of(std::string_view schedule, std::initializer_list<std::int64_
   return sum;
 }
 
-void check(std::string_view schedule, std::int64_t steps, double peak, const OnecycleOptions& o) {
+void check_onecycle_arguments(std::string_view schedule, std::int64_t steps, double peak, const OnecycleOptions& o) {
   optim::check_count(schedule, "steps", steps);
   optim::check_finite(schedule, "peak", peak);
   optim::check_positive(schedule, "start_divisor", o.start_divisor);
@@ -126,7 +124,7 @@ Schedule warmup_stable_decay(double peak, std::int64_t warmup_steps, std::int64_
 }
 
 Schedule linear_onecycle(std::int64_t steps, double peak, OnecycleOptions options) {
-  check("linear_onecycle", steps, peak, options);
+  check_onecycle_arguments("linear_onecycle", steps, peak, options);
   if (!(options.rise > 0 && options.rise < options.fall && options.fall < 1)) {
     throw ValueError(fmt::format("[linear_onecycle] rise is {} and fall {}; they must be 0 < rise < fall < 1",
                                  options.rise, options.fall));
@@ -138,7 +136,7 @@ Schedule linear_onecycle(std::int64_t steps, double peak, OnecycleOptions option
 }
 
 Schedule cosine_onecycle(std::int64_t steps, double peak, OnecycleOptions options) {
-  check("cosine_onecycle", steps, peak, options);
+  check_onecycle_arguments("cosine_onecycle", steps, peak, options);
   if (!(options.rise > 0 && options.rise < 1)) {
     throw ValueError(fmt::format("[cosine_onecycle] rise is {}; it must be 0 < rise < 1", options.rise));
   }

@@ -29,7 +29,7 @@ std::vector<T> elements_of(const std::vector<std::byte>& bytes) {
 }
 
 template <class T>
-Memory memory_of(const std::vector<T>& elements) {
+Memory memory_of_elements(const std::vector<T>& elements) {
   return Memory(std::as_bytes(std::span(elements)));
 }
 
@@ -120,15 +120,15 @@ TEST_CASE("a thread's settings are those of a worker until the token goes") {
       CHECK((_mm_getcsr() & 0xFFC0) == 0x1F80);
       const BoundOp bound(ops::primitives::mul(), {{float32, {1}, {}}, {float32, {1}, {}}}, {});
       std::vector<Memory> operands;
-      operands.push_back(memory_of<float>({1e-20F}));
-      operands.push_back(memory_of<float>({1e-20F}));
+      operands.push_back(memory_of_elements<float>({1e-20F}));
+      operands.push_back(memory_of_elements<float>({1e-20F}));
       CHECK(elements_of<float>(bound.run(operands)[0])[0] == 1e-20F * 1e-20F);
       CHECK(elements_of<float>(bound.run(operands)[0])[0] > 0);
       // A kernel large enough for ATen to think of more threads leaves the setting alone.
       const BoundOp large(ops::primitives::reduce_sum(), {{float32, {512, 1024}, {}}},
                           {{"axes", std::vector<std::int64_t>{0}}});
       std::vector<Memory> zeros;
-      zeros.push_back(memory_of(std::vector<float>(512 * 1024)));
+      zeros.push_back(memory_of_elements(std::vector<float>(512 * 1024)));
       large.run(zeros);
       CHECK(omp_get_max_threads() == 1);
     }
@@ -140,8 +140,8 @@ TEST_CASE("a thread's settings are those of a worker until the token goes") {
 TEST_CASE("integer division by zero and of the least integer is defined") {
   const std::int32_t least = std::numeric_limits<std::int32_t>::min();
   std::vector<Memory> operands;
-  operands.push_back(memory_of<std::int32_t>({7, -7, least, 7, -7}));
-  operands.push_back(memory_of<std::int32_t>({0, 0, -1, -2, 2}));
+  operands.push_back(memory_of_elements<std::int32_t>({7, -7, least, 7, -7}));
+  operands.push_back(memory_of_elements<std::int32_t>({0, 0, -1, -2, 2}));
   const std::vector<ArrayType> types = {{int32, {5}, {}}, {int32, {5}, {}}};
   const BoundOp quotient(ops::primitives::div(), types, {});
   CHECK(elements_of<std::int32_t>(quotient.run(operands)[0]) == std::vector<std::int32_t>{-1, -1, least, -3, -3});
@@ -155,7 +155,7 @@ TEST_CASE("conversions to integers end at the range's ends, and NaN is zero") {
   const auto converted = [&]<class T>(T) {
     const BoundOp bound(ops::primitives::convert(), {{float64, {8}, {}}}, {{"dtype", dtype_of<T>()}});
     std::vector<Memory> operands;
-    operands.push_back(memory_of(x));
+    operands.push_back(memory_of_elements(x));
     return elements_of<T>(bound.run(operands)[0]);
   };
   const auto ends = []<class T>(T) {
@@ -178,7 +178,7 @@ TEST_CASE("conversions to integers end at the range's ends, and NaN is zero") {
 TEST_CASE("NaN wins every maximum and stands first in every order") {
   const float nan = std::nanf("");
   std::vector<Memory> x;
-  x.push_back(memory_of<float>({1, nan, 3, nan, 2, 3}));
+  x.push_back(memory_of_elements<float>({1, nan, 3, nan, 2, 3}));
   const std::vector<ArrayType> types = {{float32, {6}, {}}};
   const Attrs axis{{"axis", std::int64_t{0}}, {"dtype", int32}};
   const auto index = [&](const ir::Primitive& op) {
@@ -202,7 +202,7 @@ TEST_CASE("NaN wins every maximum and stands first in every order") {
 TEST_CASE("a draw of many blocks is the cipher's, cut or whole") {
   const std::array<std::uint32_t, 2> key = {0x12345678, 0x9ABCDEF0};
   std::vector<Memory> operands;
-  operands.push_back(memory_of<std::uint32_t>({key[0], key[1]}));
+  operands.push_back(memory_of_elements<std::uint32_t>({key[0], key[1]}));
   const std::vector<std::int64_t> shape = {3, 8, 177};
   const BoundOp whole(ops::primitives::random_bits(), {{DType::key, {}, {}}},
                       {{"shape", shape}, {"width", std::int64_t{32}}});
@@ -216,8 +216,8 @@ TEST_CASE("a draw of many blocks is the cipher's, cut or whole") {
                     {{"shape", block_shape}, {"width", std::int64_t{32}}, {"cut", std::int64_t{1}}});
   for (std::int32_t block = 0; block < 4; ++block) {
     std::vector<Memory> with_block;
-    with_block.push_back(memory_of<std::uint32_t>({key[0], key[1]}));
-    with_block.push_back(memory_of<std::int32_t>({block}));
+    with_block.push_back(memory_of_elements<std::uint32_t>({key[0], key[1]}));
+    with_block.push_back(memory_of_elements<std::int32_t>({block}));
     const auto part = elements_of<std::uint32_t>(cut.run(with_block)[0]);
     for (std::size_t i = 0; i < part.size(); ++i) {
       const std::size_t a = i / (2 * 177), c = i / 177 % 2, b = i % 177;

@@ -12,12 +12,12 @@
 #include <doctest/doctest.h>
 
 #include "tests/backends/aten/kernel_runs.h"
+#include "tests/support/dims.h"
 
 // Sums in the order that docs/reproducibility.md states, in plain loops, and extrema where numbers are special.
 namespace lockstep::tests {
 namespace {
 
-using Dims = std::vector<std::int64_t>;
 using Numbers = std::vector<float>;
 
 /// The sums of blocks, joined as a binary counter carries.
@@ -66,7 +66,7 @@ float row_sum(const Numbers& x, std::size_t from, std::size_t count) {
   return counter.finish();
 }
 
-Numbers drawn(std::int64_t count) {
+Numbers drawn_numbers(std::int64_t count) {
   std::mt19937 random(static_cast<std::uint32_t>(count));
   std::normal_distribution<float> normal;
   Numbers numbers(static_cast<std::size_t>(count));
@@ -97,7 +97,7 @@ TEST_CASE("sums over neighbouring axes are added in the stated order") {
         CAPTURE(outer);
         CAPTURE(count);
         CAPTURE(inner);
-        const Numbers x = drawn(outer * count * inner);
+        const Numbers x = drawn_numbers(outer * count * inner);
         Numbers expected;
         for (std::int64_t o = 0; o < outer; ++o) {
           for (std::int64_t c = 0; c < inner; ++c) {
@@ -119,13 +119,13 @@ TEST_CASE("sums over axes with others between them: one group after the other, t
            {3, 700, 8, 4}, {2, 5, 3, 600}, {1, 9, 2, 9}, {16, 64, 5, 3}, {2, 0, 3, 4}, {0, 5, 3, 4}, {2, 3, 0, 4}}) {
     CAPTURE(b);
     CAPTURE(d);
-    const Numbers x = drawn(a * b * c * d);
+    const Numbers x = drawn_numbers(a * b * c * d);
     const Numbers expected = b >= d ? reduced(sum, {a * c, d, 1}, reduced(sum, {a, b, c * d}, x))
                                     : reduced(sum, {a, b, c}, reduced(sum, {a * b * c, d, 1}, x));
     CHECK(reduced(sum, {a, b, c, d}, x, {1, 3}) == expected);
     CHECK(reduced(sum, {a, b, 1, c, d}, x, {1, 4}) == expected);
   }
-  const Numbers x = drawn(2 * 3 * 2 * 7 * 2 * 5);
+  const Numbers x = drawn_numbers(2 * 3 * 2 * 7 * 2 * 5);
   const Numbers after_the_longest = reduced(sum, {2 * 3 * 2, 7, 2 * 5}, x);
   const Numbers after_two = reduced(sum, {2 * 3 * 2 * 2, 5, 1}, after_the_longest);
   CHECK(reduced(sum, {2, 3, 2, 7, 2, 5}, x, {1, 3, 5}) == reduced(sum, {2, 3, 2 * 2}, after_two));
@@ -139,7 +139,7 @@ TEST_CASE("extrema over neighbouring axes are NaN where an element is") {
       CAPTURE(inner);
       CAPTURE(count);
       const Shape shape{2, count, inner};
-      Numbers x = drawn(shape.size());
+      Numbers x = drawn_numbers(shape.size());
       std::fill(x.begin() + count * inner, x.end(), -infinity);
       for (std::int64_t position = 0; position < count; ++position) {
         Numbers holed = x;

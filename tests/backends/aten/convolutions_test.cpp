@@ -7,7 +7,7 @@ namespace lockstep::tests {
 
 namespace {
 
-void check(const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
+void check_convolution(const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
   const BoundOp bound(primitive, input_types(sample), sample.attrs);
   REQUIRE_MESSAGE(bound.kernel != nullptr, name);
   const std::vector<ir::ReferenceArray> inputs = draw(sample, 71);
@@ -29,13 +29,14 @@ void check(const ir::Primitive& primitive, const ir::Sample& sample, const char*
 
 TEST_CASE("convolutions and both gradients, on every path") {
   for (const ConvolutionCase& c : convolution_cases()) {
-    for (const DType dtype : {float32, float64, bfloat16, int32, int8, uint16}) for_each_of_family(c, dtype, check);
+    for (const DType dtype : {float32, float64, bfloat16, int32, int8, uint16})
+      for_each_of_family(c, dtype, check_convolution);
   }
 }
 
 TEST_CASE("strided convolutions of one place or one channel, and both gradients") {
   for (const ConvolutionCase& c : strided_cases()) {
-    for (const DType dtype : {float32, float64, bfloat16}) for_each_of_family(c, dtype, check);
+    for (const DType dtype : {float32, float64, bfloat16}) for_each_of_family(c, dtype, check_convolution);
   }
 }
 

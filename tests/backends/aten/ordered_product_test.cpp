@@ -15,16 +15,15 @@
 #include "engine/ops/primitives.h"
 #include "tests/backends/aten/kernel_runs.h"
 #include "tests/support/backend_op.h"
+#include "tests/support/dims.h"
 
 // dot_general with `sum_blocks`: the order of sums, as plain loops have it, whatever the other extents are.
 namespace lockstep::tests {
 
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 /// a [rows, depth] or turned, b [depth, columns] or turned.
-struct Case {
+struct ProductCase {
   std::int64_t rows, columns, depth, blocks;
   bool a_turned, b_turned;
 };
@@ -38,7 +37,7 @@ std::vector<T> elements(const Memory& memory, std::int64_t count) {
 
 /// Wholes and fractions of both signs, so that sums in other orders differ.
 template <class T>
-Memory drawn(std::int64_t count, std::mt19937& random) {
+Memory drawn_memory(std::int64_t count, std::mt19937& random) {
   std::normal_distribution<T> normal;
   std::vector<T> values(static_cast<std::size_t>(count));
   for (T& value : values) value = normal(random);
@@ -46,7 +45,8 @@ Memory drawn(std::int64_t count, std::mt19937& random) {
 }
 
 /// Run in any order. There are some where b is large.
-void check_parts(const BackendOp& product, const std::vector<Memory>& operands, const std::vector<std::byte>& whole) {
+void check_product_parts(const BackendOp& product, const std::vector<Memory>& operands,
+                         const std::vector<std::byte>& whole) {
   std::vector<std::unique_ptr<backend::Kernel>> parts =
       aten().make_parts({product.op, product.attrs, product.inputs, product.outputs, {}}, *product.kernel);
   if (backend::usable_isa() != backend::Isa::none && product.inputs[1].size() >= 160000) CHECK(parts.size() > 1);
@@ -64,7 +64,7 @@ void check_parts(const BackendOp& product, const std::vector<Memory>& operands, 
 }
 
 template <class T>
-void check(const Case& c, DType dtype) {
+void check_product(const ProductCase& c, DType dtype) {
   CAPTURE(c.rows);
   CAPTURE(c.columns);
   CAPTURE(c.depth);
@@ -78,8 +78,8 @@ void check(const Case& c, DType dtype) {
   REQUIRE(product.kernel != nullptr);
   std::mt19937 random(7);
   std::vector<Memory> operands;
-  operands.push_back(drawn<T>(a_shape.size(), random));
-  operands.push_back(drawn<T>(b_shape.size(), random));
+  operands.push_back(drawn_memory<T>(a_shape.size(), random));
+  operands.push_back(drawn_memory<T>(b_shape.size(), random));
   const auto a = elements<T>(operands[0], a_shape.size()), b = elements<T>(operands[1], b_shape.size());
   const auto result = product.run(std::span<const Memory>(operands))[0];
   const auto in_order = [&](std::int64_t i, std::int64_t j, std::int64_t block) {
@@ -101,7 +101,7 @@ void check(const Case& c, DType dtype) {
   }
   REQUIRE(result.size() == expected.size() * sizeof(T));
   CHECK(std::memcmp(result.data(), expected.data(), result.size()) == 0);
-  if (dtype == float32) check_parts(product, operands, result);
+  if (dtype == float32) check_product_parts(product, operands, result);
 }
 
 }  // namespace
@@ -112,19 +112,19 @@ TEST_CASE("a product whose order is asked for has the bits of plain loops at eve
   const auto between = [&](std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
   };
-  std::vector<Case> cases = {{1, 1, 1, 1, false, false},       {64, 130, 100, 1, false, true},
-                             {1, 700, 64, 8, true, true},      {97, 1, 48, 4, true, false},
-                             {5, 70, 256, 128, false, false},  {497, 77, 530, 1, false, false},
-                             {13, 70, 257, 1, true, true},     {8, 400, 400, 1, false, false},
-                             {400, 400, 400, 1, false, false}, {64, 400, 800, 2, false, true}};
+  std::vector<ProductCase> cases = {{1, 1, 1, 1, false, false},       {64, 130, 100, 1, false, true},
+                                    {1, 700, 64, 8, true, true},      {97, 1, 48, 4, true, false},
+                                    {5, 70, 256, 128, false, false},  {497, 77, 530, 1, false, false},
+                                    {13, 70, 257, 1, true, true},     {8, 400, 400, 1, false, false},
+                                    {400, 400, 400, 1, false, false}, {64, 400, 800, 2, false, true}};
   for (int i = 0; i < 60; ++i) {
     const std::int64_t blocks = std::int64_t{1} << between(0, 4);
     cases.push_back(
         {between(1, 60), between(1, 90), blocks * between(1, 20), blocks, between(0, 1) == 1, between(0, 1) == 1});
   }
-  for (const Case& c : cases) {
-    check<float>(c, float32);
-    check<double>(c, float64);
+  for (const ProductCase& c : cases) {
+    check_product<float>(c, float32);
+    check_product<double>(c, float64);
   }
 }
 

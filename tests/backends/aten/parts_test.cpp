@@ -47,7 +47,7 @@ Results run_parts(const BoundOp& bound, Parts parts, const std::vector<Memory>& 
   return bytes;
 }
 
-void check_parts(const BoundOp& bound, Parts parts, const ir::Sample& sample) {
+void check_parts_of_kernel(const BoundOp& bound, Parts parts, const ir::Sample& sample) {
   const std::vector<Memory> memory = draw_memory(sample, 11);
   const Results whole = bound.run(memory);
   for (int input = 0; input < static_cast<int>(memory.size()); ++input) {
@@ -70,16 +70,16 @@ void check_reference(const BoundOp& bound, const ir::Primitive& primitive, const
   CHECK(bound.run(draw_memory(sample, 11))[0] == ir::reference_to_bytes(outputs[0]));
 }
 
-struct Case {
+struct PartsCase {
   const ir::Primitive* op;
   ir::Sample sample;
   std::size_t parts;
 };
 
 /// Large enough to be cut; indices beyond both ends.
-std::vector<Case> cases() {
+std::vector<PartsCase> parts_cases() {
   using ops::gather_attrs;
-  std::vector<Case> all;
+  std::vector<PartsCase> all;
   const Shape table{300, 96};
   for (const DType dtype : {DType::int32, DType::float32, DType::bfloat16, DType::float64}) {
     const std::size_t by_columns = (96 * size_of(dtype) + 127) / 128;
@@ -116,7 +116,7 @@ TEST_CASE("parts of one index, of every op that can be cut") {
     Parts parts = kernel->parts_of(1);
     if (parts.empty()) return;
     CAPTURE(describe(primitive, sample));
-    check_parts(bound, std::move(parts), sample);
+    check_parts_of_kernel(bound, std::move(parts), sample);
     cut.insert(primitive.name);
   });
   CHECK(cut.contains("gather"));
@@ -129,14 +129,14 @@ TEST_CASE("parts of one index, of every op that can be cut") {
 }
 
 TEST_CASE("what moves much is cut, and gives the reference's bits") {
-  for (const Case& c : cases()) {
+  for (const PartsCase& c : parts_cases()) {
     const BoundOp bound(*c.op, input_types(c.sample), c.sample.attrs);
     CAPTURE(describe(*c.op, c.sample));
     Parts parts = aten().make_parts({bound.op, bound.attrs, bound.inputs, bound.outputs, {}}, *bound.kernel);
     CHECK(parts.size() > 1);
     CHECK(parts.size() <= 16);
     if (c.parts > 0) CHECK(parts.size() == c.parts);
-    check_parts(bound, std::move(parts), c.sample);
+    check_parts_of_kernel(bound, std::move(parts), c.sample);
     if (bound.outputs[0].dtype == DType::int32) check_reference(bound, *c.op, c.sample);
   }
 }

@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t whole = 3000;
 
 /// Numbers of the sample's interval with what is special among them; the same in every operand's places only by chance.
-std::vector<std::byte> numbers(const ir::SampleInput& input, std::uint64_t seed) {
+std::vector<std::byte> number_bytes(const ir::SampleInput& input, std::uint64_t seed) {
   ir::SampleInput wide = input;
   wide.type.shape = {whole};
   ir::ReferenceArray array = draw(wide, {}, seed);
@@ -83,7 +83,7 @@ void check_positions(const ir::Primitive& primitive, const ir::Sample& sample) {
   std::vector<std::vector<std::byte>> operands;
   std::vector<ArrayType> types;
   for (const ir::SampleInput& input : sample.inputs) {
-    operands.push_back(numbers(input, 51 + operands.size()));
+    operands.push_back(number_bytes(input, 51 + operands.size()));
     types.push_back({input.type.dtype, {whole}, {}});
   }
   const BoundOp bound(primitive, types, sample.attrs);

@@ -25,22 +25,22 @@ namespace lockstep::tests {
 namespace {
 
 template <class T>
-constexpr DType dtype_of = sizeof(T) == 8 ? DType::float64 : DType::float32;
+constexpr DType real_dtype = sizeof(T) == 8 ? DType::float64 : DType::float32;
 
 template <class T>
-using Elements = std::vector<T>;
+using Reals = std::vector<T>;
 
 template <class T>
-Elements<T> drawn(std::int64_t count, std::mt19937& random) {
+Reals<T> drawn_reals(std::int64_t count, std::mt19937& random) {
   std::normal_distribution<T> normal;
-  Elements<T> values(static_cast<std::size_t>(count));
+  Reals<T> values(static_cast<std::size_t>(count));
   for (T& value : values) value = normal(random);
   return values;
 }
 
 template <class T>
 struct Matrices {
-  Elements<T>& elements;
+  Reals<T>& elements;
   std::int64_t rows, columns;
   T& operator()(std::int64_t matrix, std::int64_t i, std::int64_t j) const {
     return elements[static_cast<std::size_t>((matrix * rows + i) * columns + j)];
@@ -48,13 +48,13 @@ struct Matrices {
 };
 
 template <class T>
-Memory memory_of(const Elements<T>& elements) {
+Memory memory_of_reals(const Reals<T>& elements) {
   return Memory(std::as_bytes(std::span<const T>(elements)));
 }
 
 /// The kernel's result, of the whole and of parts of one index each, which are the same.
 template <class T>
-Elements<T> computed(const BoundOp& bound, const std::vector<Memory>& operands) {
+Reals<T> computed(const BoundOp& bound, const std::vector<Memory>& operands) {
   const auto whole = bound.run(std::span<const Memory>(operands))[0];
   const auto parts = dynamic_cast<const backend::cpu::CutKernel&>(*bound.kernel).parts_of(1);
   std::vector<ArrayView> views;
@@ -68,7 +68,7 @@ Elements<T> computed(const BoundOp& bound, const std::vector<Memory>& operands) 
     part->run({views, out, scratch.data()});
   }
   if (!parts.empty()) CHECK(result.bytes() == whole);
-  Elements<T> elements(whole.size() / sizeof(T));
+  Reals<T> elements(whole.size() / sizeof(T));
   std::memcpy(elements.data(), whole.data(), whole.size());
   return elements;
 }
@@ -107,7 +107,7 @@ void check_solve(const SolveCase& c, std::mt19937& random) {
   CAPTURE(c.systems);
   CAPTURE(to_string(c.how.attrs()));
   const Shape b_shape = c.how.left_side ? Shape{c.matrices, c.n, c.systems} : Shape{c.matrices, c.systems, c.n};
-  Elements<T> a = drawn<T>(c.matrices * c.n * c.n, random), x = drawn<T>(b_shape.size(), random);
+  Reals<T> a = drawn_reals<T>(c.matrices * c.n * c.n, random), x = drawn_reals<T>(b_shape.size(), random);
   const Matrices<T> matrices{a, c.n, c.n};
   for (T& element : a) element /= static_cast<T>(c.n);
   for (std::int64_t m = 0; m < c.matrices; ++m) {
@@ -119,11 +119,11 @@ void check_solve(const SolveCase& c, std::mt19937& random) {
     }
   }
   const BoundOp bound(ops::primitives::triangular_solve(),
-                      {{dtype_of<T>, {c.matrices, c.n, c.n}, {}}, {dtype_of<T>, b_shape, {}}}, c.how.attrs());
+                      {{real_dtype<T>, {c.matrices, c.n, c.n}, {}}, {real_dtype<T>, b_shape, {}}}, c.how.attrs());
   std::vector<Memory> operands;
-  operands.push_back(memory_of(a));
-  operands.push_back(memory_of(x));
-  const Elements<T> result = computed<T>(bound, operands);
+  operands.push_back(memory_of_reals(a));
+  operands.push_back(memory_of_reals(x));
+  const Reals<T> result = computed<T>(bound, operands);
   for (std::int64_t m = 0; m < c.matrices; ++m) {
     substitute<T>(c, matrices, {x, b_shape.dim(-2), b_shape.dim(-1)}, m);
   }
@@ -146,15 +146,15 @@ template <class T>
 void check_factor(std::int64_t count, std::int64_t n, std::mt19937& random) {
   CAPTURE(count);
   CAPTURE(n);
-  Elements<T> a = drawn<T>(count * n * n, random), l(a.size());
+  Reals<T> a = drawn_reals<T>(count * n * n, random), l(a.size());
   const Matrices<T> matrices{a, n, n}, factors{l, n, n};
   for (std::int64_t m = 0; m < count; ++m) {
     for (std::int64_t i = 0; i < n; ++i) matrices(m, i, i) = static_cast<T>(2 * n) + 1;
     factor(matrices, factors, m);
   }
-  const BoundOp bound(ops::primitives::cholesky(), {{dtype_of<T>, {count, n, n}, {}}}, {});
+  const BoundOp bound(ops::primitives::cholesky(), {{real_dtype<T>, {count, n, n}, {}}}, {});
   std::vector<Memory> operands;
-  operands.push_back(memory_of(a));
+  operands.push_back(memory_of_reals(a));
   CHECK(computed<T>(bound, operands) == l);
 }
 
@@ -206,7 +206,7 @@ TEST_CASE("factors of positive definite matrices have the bits of plain loops") 
 TEST_CASE("a matrix that is not positive definite has no factor, and those beside it have theirs") {
   if (!has_vectors()) return;
   constexpr std::int64_t n = 70;
-  Elements<double> a(3 * n * n);
+  Reals<double> a(3 * n * n);
   const Matrices<double> matrices{a, n, n};
   for (std::int64_t m = 0; m < 3; ++m) {
     for (std::int64_t i = 0; i < n; ++i) matrices(m, i, i) = 4;
@@ -214,9 +214,9 @@ TEST_CASE("a matrix that is not positive definite has no factor, and those besid
   matrices(1, n - 1, n - 1) = -1;
   const BoundOp bound(ops::primitives::cholesky(), {{DType::float64, {3, n, n}, {}}}, {});
   std::vector<Memory> operands;
-  operands.push_back(memory_of(a));
+  operands.push_back(memory_of_reals(a));
   const auto bytes = bound.run(std::span<const Memory>(operands))[0];
-  Elements<double> l(a.size());
+  Reals<double> l(a.size());
   std::memcpy(l.data(), bytes.data(), bytes.size());
   const Matrices<double> factors{l, n, n};
   for (std::int64_t i = 0; i < n; ++i) {

@@ -7,13 +7,13 @@
 #include "engine/ops/rules/samples.h"
 #include "engine/ops/window/geometry.h"
 #include "tests/backends/aten/kernel_runs.h"
+#include "tests/support/dims.h"
 
 // Windows of many kinds, and the places of their largest elements, which mostly lie in tiles next to each other.
 namespace lockstep::tests {
 
 namespace {
 
-using Dims = ops::Dims;
 using Arrays = std::vector<ir::ReferenceArray>;
 
 Arrays reference(const BoundOp& bound, const ir::Primitive& primitive, const Arrays& inputs) {
@@ -24,7 +24,7 @@ Arrays reference(const BoundOp& bound, const ir::Primitive& primitive, const Arr
 }
 
 /// The kernel's results are the reference's, to the bit.
-Arrays check(const ir::Primitive& primitive, const Arrays& inputs, const Attrs& attrs) {
+Arrays check_windows(const ir::Primitive& primitive, const Arrays& inputs, const Attrs& attrs) {
   std::vector<ArrayType> types;
   std::vector<Memory> memory;
   for (const ir::ReferenceArray& array : inputs) {
@@ -42,12 +42,12 @@ Arrays check(const ir::Primitive& primitive, const Arrays& inputs, const Attrs& 
   return expected;
 }
 
-struct Case {
+struct WindowsCase {
   Shape x;
   Attrs attrs;
 };
 
-std::vector<Case> cases() {
+std::vector<WindowsCase> windows_cases() {
   const std::vector<Dims> none = {{0, 0}, {0, 0}};
   return {
       {{3, 8, 6, 32}, ops::window_attrs({2, 2}, {2, 2}, none)},
@@ -62,7 +62,7 @@ std::vector<Case> cases() {
 }
 
 /// Few different numbers: many are equal.
-ir::ReferenceArray numbers(DType dtype, const Shape& shape, std::uint64_t seed) {
+ir::ReferenceArray number_array(DType dtype, const Shape& shape, std::uint64_t seed) {
   ir::ReferenceArray array = draw(ops::samples::input(dtype, shape, {-4, 4}), {}, seed);
   for (double& x : array.floats()) x = static_cast<double>(static_cast<std::int64_t>(x));
   return array;
@@ -71,19 +71,19 @@ ir::ReferenceArray numbers(DType dtype, const Shape& shape, std::uint64_t seed) 
 }  // namespace
 
 TEST_CASE("the largest elements of windows, and sums and elements at their places") {
-  for (const Case& c : cases()) {
+  for (const WindowsCase& c : windows_cases()) {
     for (const DType dtype : {float32, float64, bfloat16}) {
-      const ir::ReferenceArray x = numbers(dtype, c.x, 5);
-      Arrays largest = check(ops::primitives::window_max(), {x}, c.attrs);
+      const ir::ReferenceArray x = number_array(dtype, c.x, 5);
+      Arrays largest = check_windows(ops::primitives::window_max(), {x}, c.attrs);
       ir::ReferenceArray& places = largest[1];
       const Attrs spatial = {{"spatial", Dims(c.x.begin() + 1, c.x.end() - 1)}};
-      const ir::ReferenceArray y = numbers(dtype, places.type.shape, 6);
-      check(ops::primitives::window_scatter(), {places, y}, spatial);
-      check(ops::primitives::window_gather(), {x, places}, {});
+      const ir::ReferenceArray y = number_array(dtype, places.type.shape, 6);
+      check_windows(ops::primitives::window_scatter(), {places, y}, spatial);
+      check_windows(ops::primitives::window_gather(), {x, places}, {});
       // From the second plane on not what a window could hold.
       places.integers()[places.integers().size() / 2 + 1] = 1000;
-      check(ops::primitives::window_scatter(), {places, y}, spatial);
-      check(ops::primitives::window_gather(), {x, places}, {});
+      check_windows(ops::primitives::window_scatter(), {places, y}, spatial);
+      check_windows(ops::primitives::window_gather(), {x, places}, {});
     }
   }
 }

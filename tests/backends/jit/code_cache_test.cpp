@@ -8,7 +8,10 @@
 namespace lockstep::tests {
 namespace {
 
-using namespace backend::jit;
+using backend::jit::CodeCache;
+using backend::jit::Loop;
+using backend::jit::MachineCode;
+using backend::jit::Op;
 
 /// x + constant of any number of elements.
 Loop plus(float constant) {

@@ -22,7 +22,7 @@ constexpr std::array functions = {
     Function{"log", std::log, 1},      Function{"log1p", std::log1p, 1}, Function{"tanh", std::tanh, 3},
     Function{"logistic", logistic, 3}, Function{"erf", std::erf, 2},     Function{"erfc", std::erfc, 4}};
 
-std::vector<float> dense_floats() {
+std::vector<float> floats_of_all_kinds() {
   std::vector<float> values;
   for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 251) {
     values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
@@ -46,7 +46,7 @@ double units_between(float given, double exact) {
   return std::abs(static_cast<double>(given) - exact) / unit;
 }
 
-std::vector<float> computed(const backend::Backend& backend, const char* op, const std::vector<float>& x) {
+std::vector<float> computed_by(const backend::Backend& backend, const char* op, const std::vector<float>& x) {
   const ArrayType type{DType::float32, Shape{static_cast<std::int64_t>(x.size())}, {}};
   const Attrs attrs;
   const auto kernel = backend.make_kernel({op, attrs, {&type, 1}, {&type, 1}, {}});
@@ -61,12 +61,12 @@ std::vector<float> computed(const backend::Backend& backend, const char* op, con
 }  // namespace
 
 TEST_CASE("functions keep their bounds, with equal bits on every instruction set") {
-  const std::vector<float> x = dense_floats();
+  const std::vector<float> x = floats_of_all_kinds();
   for (const Function& function : functions) {
     CAPTURE(function.op);
     std::vector<float> first;
     for (const backend::Isa isa : usable_sets()) {
-      const std::vector<float> y = computed(*backend::jit::make_backend(isa), function.op, x);
+      const std::vector<float> y = computed_by(*backend::jit::make_backend(isa), function.op, x);
       if (!first.empty()) {
         std::size_t different = 0;
         for (std::size_t i = 0; i < y.size(); ++i) {

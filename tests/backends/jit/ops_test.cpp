@@ -124,8 +124,8 @@ std::vector<OpCase> all_cases() {
   return cases;
 }
 
-std::vector<std::byte> computed(const backend::Backend& backend, const OpCase& c,
-                                const std::vector<std::vector<std::byte>>& x) {
+std::vector<std::byte> computed_case(const backend::Backend& backend, const OpCase& c,
+                                     const std::vector<std::vector<std::byte>>& x) {
   const auto n = static_cast<std::int64_t>(x[0].size() / size_of(c.operands[0]));
   std::vector<ArrayType> inputs;
   std::vector<ArrayView> views;
@@ -181,11 +181,11 @@ TEST_CASE("every op that loops are made of has a kernel, and exact ops have ATen
     for (const backend::Isa isa : usable_sets()) {
       INFO(c.op << " " << std::string(name(c.operands.back())) << " -> " << std::string(name(c.result)) << " "
                 << to_string(c.attrs) << " by " << std::string(name(isa)));
-      const std::vector<std::byte> y = computed(*backend::jit::make_backend(isa), c, x);
+      const std::vector<std::byte> y = computed_case(*backend::jit::make_backend(isa), c, x);
       REQUIRE(!y.empty());
       if (first.empty()) first = y;
       CHECK(same(c.result, y, first));
-      if (std::ranges::count(inexact, c.op) == 0) CHECK(same(c.result, y, computed(*aten, c, x)));
+      if (std::ranges::count(inexact, c.op) == 0) CHECK(same(c.result, y, computed_case(*aten, c, x)));
     }
   }
 }

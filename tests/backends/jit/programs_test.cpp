@@ -18,9 +18,9 @@ namespace {
 using ir::Value;
 using Values = std::vector<Value>;
 
-Bytes run(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
-          const std::shared_ptr<const backend::Backend>& backend, bool fuse, std::string* text = nullptr,
-          int threads = 2) {
+Bytes run_program(const ir::FunctionPtr& f, const std::vector<eval::HostArray>& arguments,
+                  const std::shared_ptr<const backend::Backend>& backend, bool fuse, std::string* text = nullptr,
+                  int threads = 2) {
   compile::Options options;
   options.backends = {backend};
   options.threads = threads;
@@ -39,10 +39,10 @@ int check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
     CAPTURE(std::string(name(isa)));
     const auto backend = ir::backend_chain({backend::jit::make_backend(isa), backend::make_aten_backend()});
     const Bytes expected = bytes_of(eval::eval(*f, arguments, *backend));
-    CHECK(run(f, arguments, backend, false) == expected);
+    CHECK(run_program(f, arguments, backend, false) == expected);
     std::string text;
-    CHECK(run(f, arguments, backend, true, &text) == expected);
-    for (const int threads : {1, 4}) CHECK(run(f, arguments, backend, true, nullptr, threads) == expected);
+    CHECK(run_program(f, arguments, backend, true, &text) == expected);
+    for (const int threads : {1, 4}) CHECK(run_program(f, arguments, backend, true, nullptr, threads) == expected);
     loops = 0;
     for (std::size_t at = text.find(" fused("); at != std::string::npos; at = text.find(" fused(", at + 1)) ++loops;
   }

@@ -21,11 +21,11 @@ using backend::jit::Loop;
 using backend::jit::MachineCode;
 using backend::jit::Op;
 using Lanes = std::vector<std::uint32_t>;
-using Bytes = BoundLoop::Bytes;
+using LoopBytes = BoundLoop::Bytes;
 
 /// Every upper half with lower ones around ties and between them. Neighbours are far apart, so that vectors have floats
 /// of all kinds.
-Lanes dense_floats() {
+Lanes dense_lanes() {
   Lanes lower = {0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF};
   for (std::uint32_t low = 0x0A31; low < 0x10000; low += 0x1353) lower.push_back(low);
   Lanes all;
@@ -36,15 +36,16 @@ Lanes dense_floats() {
 }
 
 /// Rounded floats that are written as they are, go on as floats, and both.
-struct Case {
+struct RoundingCase {
   const char* name;
   std::vector<int> results;  ///< 0: x, 1: x rounded, 2: that as a float, 3: the sum of x and that
   bool has_sum;              ///< The last result is added to what is there.
 };
-const std::array cases = {Case{"written", {1}, false}, Case{"goes on", {3, 2}, false},
-                          Case{"both", {2, 1, 3, 1}, false}, Case{"written and added", {1, 2}, true}};
+const std::array rounding_cases = {RoundingCase{"written", {1}, false}, RoundingCase{"goes on", {3, 2}, false},
+                                   RoundingCase{"both", {2, 1, 3, 1}, false},
+                                   RoundingCase{"written and added", {1, 2}, true}};
 
-Loop loop_of_case(const Case& c) {
+Loop loop_of_case(const RoundingCase& c) {
   const auto to = [](DType dtype, int of) {
     return backend::ElementLoop::Instruction{"convert", {{"dtype", dtype}}, dtype, {of}};
   };
@@ -61,8 +62,8 @@ constexpr std::size_t guard = 64;
 constexpr std::byte untouched{0x5A};
 
 /// Memory of the results of one row, and what must stay untouched behind it.
-std::vector<Bytes> run(const MachineCode& code, const Loop& loop, const Lanes& x) {
-  std::vector<Bytes> results;
+std::vector<LoopBytes> run_code(const MachineCode& code, const Loop& loop, const Lanes& x) {
+  std::vector<LoopBytes> results;
   std::vector<std::int64_t> numbers = {static_cast<std::int64_t>(x.size()), 1,
                                        reinterpret_cast<std::int64_t>(x.data())};
   for (const Access& access : loop.results) {
@@ -77,7 +78,8 @@ std::vector<Bytes> run(const MachineCode& code, const Loop& loop, const Lanes& x
 }
 
 /// Lanes of a result other than expected, and bytes behind it that were written.
-std::size_t wrong_lanes(const Loop& loop, std::size_t result, const Bytes& given, const std::vector<Lanes>& expected) {
+std::size_t wrong_lanes(const Loop& loop, std::size_t result, const LoopBytes& given,
+                        const std::vector<Lanes>& expected) {
   const Access& access = loop.results[result];
   const auto width = static_cast<std::size_t>(size_of(access.element));
   const Op op = loop.code[loop.values[result]].op;
@@ -96,7 +98,7 @@ std::size_t wrong_lanes(const Loop& loop, std::size_t result, const Bytes& given
   return wrong + guard - static_cast<std::size_t>(std::count(behind, given.end(), untouched));
 }
 
-void check(const Loop& loop, const Lanes& x) {
+void check_rounding(const Loop& loop, const Lanes& x) {
   std::vector<Lanes> expected;
   for (const std::uint32_t lane : x) expected.push_back(run_steps(loop, {&lane, 1}));
   for (const backend::Isa isa : usable_sets()) {
@@ -104,7 +106,7 @@ void check(const Loop& loop, const Lanes& x) {
     for (const bool in_integers : {false, true}) {
       CAPTURE(in_integers);
       const auto code = generate(in_integers ? round_in_integers(loop) : loop, isa);
-      const std::vector<Bytes> results = run(*code, loop, x);
+      const std::vector<LoopBytes> results = run_code(*code, loop, x);
       for (std::size_t r = 0; r < results.size(); ++r) {
         CAPTURE(r);
         CHECK(wrong_lanes(loop, r, results[r], expected) == 0);
@@ -116,15 +118,15 @@ void check(const Loop& loop, const Lanes& x) {
 }  // namespace
 
 TEST_CASE("floats of all kinds are rounded to bfloat16 by its definition, denormals and NaN too") {
-  const Lanes x = dense_floats();
-  for (const Case& c : cases) {
+  const Lanes x = dense_lanes();
+  for (const RoundingCase& c : rounding_cases) {
     CAPTURE(c.name);
-    check(loop_of_case(c), x);
+    check_rounding(loop_of_case(c), x);
   }
 }
 
 TEST_CASE("what is left of a row is rounded, and nothing behind it written") {
-  for (const Case& c : cases) {
+  for (const RoundingCase& c : rounding_cases) {
     CAPTURE(c.name);
     const Loop loop = loop_of_case(c);
     for (std::uint32_t n = 1; n <= 33; ++n) {
@@ -134,8 +136,8 @@ TEST_CASE("what is left of a row is rounded, and nothing behind it written") {
         normal.push_back(0x3F808000U + i * 0x00018000U);
         mixed.push_back(i % 3 == n % 3 ? 0x80018000U + i * 0x00038000U : normal.back());
       }
-      check(loop, normal);
-      check(loop, mixed);
+      check_rounding(loop, normal);
+      check_rounding(loop, mixed);
     }
   }
 }

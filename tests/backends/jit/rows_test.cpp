@@ -7,14 +7,13 @@
 #include <lockstep/backend/row_kernels.h>
 
 #include "tests/backends/jit/loops.h"
+#include "tests/support/dims.h"
 
 // Loops run some rows at a time.
 namespace lockstep::tests {
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
-struct Case {
+struct RowsCase {
   const char* name;
   Shape shape;
   Dims spread;             ///< Dimensions of the second operand.
@@ -22,7 +21,7 @@ struct Case {
   std::int64_t rows;
 };
 
-std::vector<Case> cases() {
+std::vector<RowsCase> rows_cases() {
   return {
       {"a bias", {3, 5, 7, 40}, {3}, {}, 105},
       {"short rows and a bias", {6, 9, 3}, {2}, {}, 54},
@@ -41,7 +40,7 @@ std::vector<Case> cases() {
   };
 }
 
-BoundLoop bind(const backend::Backend& backend, const Case& c) {
+BoundLoop bind(const backend::Backend& backend, const RowsCase& c) {
   Dims all;
   Shape small;
   for (int d = 0; d < c.shape.rank(); ++d) all.push_back(d);
@@ -100,7 +99,7 @@ std::vector<BoundLoop::Bytes> run_in_pieces(const BoundLoop& bound, const std::v
 TEST_CASE("loops run some rows at a time have the bits of a whole run") {
   for (const backend::Isa isa : usable_sets()) {
     const auto backend = backend::jit::make_backend(isa);
-    for (const Case& c : cases()) {
+    for (const RowsCase& c : rows_cases()) {
       CAPTURE(std::string(c.name));
       const BoundLoop bound = bind(*backend, c);
       REQUIRE(bound.kernel != nullptr);
@@ -118,7 +117,7 @@ TEST_CASE("loops run some rows at a time have the bits of a whole run") {
 TEST_CASE("operands of other strides are not taken for rows") {
   for (const backend::Isa isa : usable_sets()) {
     const auto backend = backend::jit::make_backend(isa);
-    const BoundLoop bound = bind(*backend, cases()[0]);
+    const BoundLoop bound = bind(*backend, rows_cases()[0]);
     const auto& loop = dynamic_cast<const backend::RowLoop&>(*bound.kernel);
     std::vector<float> values(3 * 5 * 7 * 40);
     std::vector<ArrayView> views = {contiguous_view(values.data(), DType::float32, bound.inputs[0].shape),

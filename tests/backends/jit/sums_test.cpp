@@ -9,13 +9,13 @@
 
 #include "backends/jit/backend.h"
 #include "tests/backends/jit/loops.h"
+#include "tests/support/dims.h"
 
 // Sums in fused loops, bit for bit in the order that docs/reproducibility.md states.
 namespace lockstep::tests {
 namespace {
 
 using Floats = std::vector<float>;
-using Dims = std::vector<std::int64_t>;
 
 constexpr std::size_t block = 256;
 
@@ -50,10 +50,10 @@ float sum_of_block(std::span<const float> x) {
 }
 
 /// The largest power of two of blocks that leaves some, and the rest.
-float joined(std::span<const float> sums) {
+float joined_blocks(std::span<const float> sums) {
   if (sums.size() == 1) return sums[0];
   const std::size_t left = std::bit_floor(sums.size() - 1);
-  return joined(sums.first(left)) + joined(sums.subspan(left));
+  return joined_blocks(sums.first(left)) + joined_blocks(sums.subspan(left));
 }
 
 Floats sums_of_rows(const Floats& x, std::size_t columns) {
@@ -63,7 +63,7 @@ Floats sums_of_rows(const Floats& x, std::size_t columns) {
     for (std::size_t first = 0; first < columns; first += 64 * block) {
       blocks.push_back(sum_of_block(std::span(x).subspan(row + first, std::min(64 * block, columns - first))));
     }
-    result.push_back(joined(blocks));
+    result.push_back(joined_blocks(blocks));
   }
   return result;
 }
@@ -76,15 +76,15 @@ Floats random_floats(std::size_t n, std::uint64_t seed) {
   return x;
 }
 
-std::vector<std::byte> bytes_of(const Floats& x) {
+std::vector<std::byte> bytes_of_floats(const Floats& x) {
   std::vector<std::byte> bytes(x.size() * 4);
   if (!x.empty()) std::memcpy(bytes.data(), x.data(), bytes.size());
   return bytes;
 }
 
 /// x * s, with s spread along the dimensions that it has not; the product, and its sums.
-void check(const Shape& shape, const Dims& axes, const Dims& spread_dims, const backend::Backend& backend, bool of_rows,
-           bool gives_product) {
+void check_sums(const Shape& shape, const Dims& axes, const Dims& spread_dims, const backend::Backend& backend,
+                bool of_rows, bool gives_product) {
   CAPTURE(to_string(shape));
   CAPTURE(to_string(AttrValue(axes)));
   CAPTURE(to_string(AttrValue(spread_dims)));
@@ -118,10 +118,10 @@ void check(const Shape& shape, const Dims& axes, const Dims& spread_dims, const 
     if ((std::ranges::count(axes, d) != 0) == of_rows) columns *= static_cast<std::size_t>(shape[d]);
   }
   const auto sums = of_rows ? sums_of_rows : sums_of_columns;
-  const auto given = bound.run(std::vector<BoundLoop::Bytes>{bytes_of(x), bytes_of(s)});
-  CHECK(given[0] == bytes_of(sums(product, columns)));
-  CHECK(given[1] == bytes_of(sums(x, columns)));
-  if (gives_product) CHECK(given[2] == bytes_of(product));
+  const auto given = bound.run(std::vector<BoundLoop::Bytes>{bytes_of_floats(x), bytes_of_floats(s)});
+  CHECK(given[0] == bytes_of_floats(sums(product, columns)));
+  CHECK(given[1] == bytes_of_floats(sums(x, columns)));
+  if (gives_product) CHECK(given[2] == bytes_of_floats(product));
 }
 
 }  // namespace
@@ -135,13 +135,13 @@ TEST_CASE("sums of columns have their order") {
     for (const Shape& shape : shapes) {
       const int last = shape.rank() - 1;
       for (const Dims& spread : {Dims{}, Dims{0}, Dims{last}, Dims{0, last}}) {
-        for (const bool gives : {false, true}) check(shape, {0}, spread, *backend, false, gives);
+        for (const bool gives : {false, true}) check_sums(shape, {0}, spread, *backend, false, gives);
       }
     }
     // Planes whose rows are no multiple of those that are added at once.
     for (const Shape& shape : {Shape{5, 7, 7, 16}, Shape{3, 40, 9, 3}, Shape{70, 2, 2, 200}}) {
       for (const Dims& spread : {Dims{0}, Dims{0, 3}, Dims{3}, Dims{0, 1}, Dims{1, 2}, Dims{}}) {
-        check(shape, {0, 1, 2}, spread, *backend, false, true);
+        check_sums(shape, {0, 1, 2}, spread, *backend, false, true);
       }
     }
   }
@@ -155,11 +155,11 @@ TEST_CASE("sums of rows have their order") {
     for (const Shape& shape : shapes) {
       const int last = shape.rank() - 1;
       for (const Dims& spread : {Dims{}, Dims{0}, Dims{last}, Dims{0, last}}) {
-        for (const bool gives : {false, true}) check(shape, {last}, spread, *backend, true, gives);
+        for (const bool gives : {false, true}) check_sums(shape, {last}, spread, *backend, true, gives);
       }
     }
-    check({60, 50}, {0, 1}, {}, *backend, true, false);
-    check({3, 6, 50}, {1, 2}, {0}, *backend, true, true);
+    check_sums({60, 50}, {0, 1}, {}, *backend, true, false);
+    check_sums({3, 6, 50}, {1, 2}, {0}, *backend, true, true);
   }
 }
 
@@ -175,14 +175,14 @@ TEST_CASE("sums of rows and of columns in one loop; of nothing; alone") {
     };
     for (const Shape& shape : {Shape{300, 129}, Shape{3, 20000}}) {
       const Floats x = random_floats(static_cast<std::size_t>(shape.size()), 3);
-      const auto given = both(shape).run(std::vector<BoundLoop::Bytes>{bytes_of(x)});
-      CHECK(given[0] == bytes_of(sums_of_columns(x, static_cast<std::size_t>(shape[1]))));
-      CHECK(given[1] == bytes_of(sums_of_rows(x, static_cast<std::size_t>(shape[1]))));
+      const auto given = both(shape).run(std::vector<BoundLoop::Bytes>{bytes_of_floats(x)});
+      CHECK(given[0] == bytes_of_floats(sums_of_columns(x, static_cast<std::size_t>(shape[1]))));
+      CHECK(given[1] == bytes_of_floats(sums_of_rows(x, static_cast<std::size_t>(shape[1]))));
     }
     CHECK(both({300, 128}).kernel == nullptr);  // Narrow rows are added several at a time.
-    const auto of_none = both({0, 200}).run(std::vector<BoundLoop::Bytes>{bytes_of({})});
-    CHECK(of_none[0] == bytes_of(Floats(200)));
-    CHECK(both({4, 0}).run(std::vector<BoundLoop::Bytes>{bytes_of({})})[1] == bytes_of(Floats(4)));
+    const auto of_none = both({0, 200}).run(std::vector<BoundLoop::Bytes>{bytes_of_floats({})});
+    CHECK(of_none[0] == bytes_of_floats(Floats(200)));
+    CHECK(both({4, 0}).run(std::vector<BoundLoop::Bytes>{bytes_of_floats({})})[1] == bytes_of_floats(Floats(4)));
 
     const Attrs axes = {{"axes", Dims{0, 1}}};
     const ArrayType in{DType::float32, {30, 20, 7}, {}}, out{DType::float32, {7}, {}};

@@ -51,7 +51,7 @@ Array values(std::uint64_t seed, std::int64_t of_rows = rows) {
                    });
 }
 
-std::string run() {
+std::string run_cut_arrays() {
   const auto step = descend();
   // What the program itself takes when it first draws and steps is no part of the measure.
   static_cast<void>(step(State{values(1, 64), values(2, 64)}, array(0.25F)));
@@ -78,7 +78,7 @@ std::string run() {
 
 TEST_CASE("what each launched process has of a cut state") {
   if (!is_launched()) return;
-  const std::string print = run();
+  const std::string print = run_cut_arrays();
   say_bits(print);
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("a state that lies cut over 2 and 4 processes has the bits of one, and
     MESSAGE("skipped: " << reason);
     return;
   }
-  const std::string expected = run();
+  const std::string expected = run_cut_arrays();
   check_bits_of_one("what each launched process has of a cut state", expected);
 }
 

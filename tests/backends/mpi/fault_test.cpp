@@ -33,7 +33,7 @@ bool has_fault(const std::string& name) { return std::getenv("LOCKSTEP_TEST_FAUL
 /// In the one process where something goes wrong.
 bool is_here(const std::string& name) { return has_fault(name) && world()->rank() == world()->size() - 1; }
 
-struct Plan {
+struct FaultPlan {
   DType dtype = float32;
   std::uint64_t seed = 1;
   double rate = 0.1;
@@ -41,11 +41,11 @@ struct Plan {
   int shards = 8;
   int steps = 6;
   bool is_other_program = false;
-  bool operator==(const Plan&) const = default;
+  bool operator==(const FaultPlan&) const = default;
 };
 
-Plan plan_of_this_process() {
-  Plan plan;
+FaultPlan plan_of_this_process() {
+  FaultPlan plan;
   if (is_here("another dtype")) plan.dtype = float64;
   if (is_here("another seed")) plan.seed = 9;
   if (is_here("another rate")) plan.rate = 0.2;
@@ -162,7 +162,7 @@ void cut_otherwise() {
   check_replicas("the state", Tree::dict({{"w", Tree(is_here("lying otherwise") ? columns : rows)}}));
 }
 
-void train(const Plan& plan) {
+void train_by_plan(const FaultPlan& plan) {
   const auto model = small_model(plan.is_other_program);
   const auto loss = [](const Array& y, const Batch& b) { return mean_squared_error(y, b.y, b.weight); };
   const DataParallelOptions options{.devices = devices("cpu:0"), .shards = plan.shards};
@@ -170,7 +170,7 @@ void train(const Plan& plan) {
   const Batch batch = regression_batch(16, 5, plan.dtype, plan.data);
   auto [trainable, non_trainable] = model.init(random::key(plan.seed), batch.x);
   TrainState state = step.init(std::move(trainable), std::move(non_trainable));
-  if (plan != Plan()) announce_fault();  // what began it all is not to be counted
+  if (plan != FaultPlan()) announce_fault();  // what began it all is not to be counted
   for (int i = 0; i < plan.steps; ++i) {
     if (i == fault_step) before_step();
     state = step(std::move(state), batch).first;
@@ -282,7 +282,7 @@ TEST_CASE("what a process with a fault does") {
   if (std::getenv("LOCKSTEP_TEST_FAULT") == nullptr) return;
   announce_process();
   try {
-    tell_processes([] { train(plan_of_this_process()); });
+    tell_processes([] { train_by_plan(plan_of_this_process()); });
   } catch (const Error& error) {
     std::printf("process %d says: %s\n", world()->rank(), error.what());
     std::fflush(stdout);

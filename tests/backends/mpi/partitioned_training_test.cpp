@@ -15,14 +15,14 @@
 namespace lockstep::tests {
 namespace {
 
-Array network(const Scope& s, const Array& x) {
+Array partitioned_network(const Scope& s, const Array& x) {
   const Array h = relu(dense(s["in"], x, {.units = 16}));
   return dense(s["out"], dropout(s["drop"], h, 0.25), {.units = 1});
 }
 
 /// A hash of states and sums.
-std::string run() {
-  const Model<Array, Array> model(network);
+std::string run_partitioned() {
+  const Model<Array, Array> model(partitioned_network);
   const Mesh mesh({{"data", 4}, {"model", 2}}, {Device{}});
   const Batch batch = regression_batch(24, 6, float32);
   std::vector<Tree> all;
@@ -76,7 +76,7 @@ std::string run_with_guard() {
 
 TEST_CASE("what each launched process trains in cut microbatches") {
   if (!is_launched()) return;
-  const std::string print = run() + run_with_guard();
+  const std::string print = run_partitioned() + run_with_guard();
   say_bits(print);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("microbatches, loss scales and evaluations of cut states have one set 
     MESSAGE("skipped: " << reason);
     return;
   }
-  const std::string expected = run() + run_with_guard();
+  const std::string expected = run_partitioned() + run_with_guard();
   check_bits_of_one("what each launched process trains in cut microbatches", expected);
 }
 

@@ -17,7 +17,7 @@
 namespace lockstep::tests {
 namespace {
 
-Model<Array, Array> network(const char* policy) {
+Model<Array, Array> policy_model(const char* policy) {
   return with_precision(Model<Array, Array>([](Scope& s, const Array& x) {
                           const Array h = relu(batch_norm(s["norm"], dense(s["in"], x, {.units = 16})));
                           return dense(s["out"], dropout(s["drop"], h, 0.25), {.units = 1});
@@ -26,10 +26,10 @@ Model<Array, Array> network(const char* policy) {
 }
 
 /// A hash of states; float16's begin with a scale that is too large, so some steps are skipped.
-std::string run() {
+std::string run_policies() {
   std::vector<Tree> all;
   for (const char* policy : {"mixed_bfloat16", "mixed_float16", "bfloat16"}) {
-    const auto model = network(policy);
+    const auto model = policy_model(policy);
     const Batch batch = regression_batch(32, 6, float32);
     DataParallelOptions options{.devices = {Device{}}, .shards = 4};
     options.loss_scale = LossScale{.initial = 0x1p24, .growth_steps = 3};
@@ -55,7 +55,7 @@ std::string run() {
 
 TEST_CASE("what each launched process trains in 16 bits") {
   if (!is_launched()) return;
-  say_bits(run());
+  say_bits(run_policies());
 }
 
 TEST_CASE("training in 16 bits has one set of bits in 1, 2 and 4 processes") {
@@ -64,7 +64,7 @@ TEST_CASE("training in 16 bits has one set of bits in 1, 2 and 4 processes") {
     MESSAGE("skipped: " << reason);
     return;
   }
-  const std::string expected = run();
+  const std::string expected = run_policies();
   check_bits_of_one("what each launched process trains in 16 bits", expected);
 }
 

@@ -14,14 +14,13 @@
 #include "backends/aten/backend.h"
 #include "backends/cpu/attention/attention_rows.h"
 #include "tests/backends/onednn/onednn_runs.h"
+#include "tests/support/dims.h"
 
 namespace lockstep::tests {
 
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
-struct Case {
+struct AttentionCase {
   std::string name;
   Shape q, k;
   Shape bias = {1, 1, 1, 1}, mask = {1, 1, 1, 1};
@@ -29,22 +28,22 @@ struct Case {
 };
 
 /// As many queries as keys.
-Case square(std::int64_t length, std::int64_t features, Dims window = {-1, -1}) {
+AttentionCase square_case(std::int64_t length, std::int64_t features, Dims window = {-1, -1}) {
   const Shape shape{1, length, 2, features};
   return {"square", shape, shape, {1, 1, 1, 1}, {1, 1, 1, 1}, std::move(window)};
 }
 
 /// Blocks and vectors that end before, on and behind their borders, and everything that may hide a key.
-std::vector<Case> cases() {
-  std::vector<Case> list;
+std::vector<AttentionCase> attention_cases() {
+  std::vector<AttentionCase> list;
   for (const std::int64_t length : {1, 63, 64, 65, 257}) {
-    list.push_back(square(length, 16));
-    list.push_back(square(length, 40, {-1, 0}));
+    list.push_back(square_case(length, 16));
+    list.push_back(square_case(length, 40, {-1, 0}));
   }
-  list.push_back(square(130, 64, {20, 5}));
-  list.push_back(square(300, 16, {0, 0}));
-  list.push_back(square(65, 128, {-1, 0}));
-  list.push_back(square(70, 16, {std::int64_t{1} << 40, std::int64_t{1} << 40}));
+  list.push_back(square_case(130, 64, {20, 5}));
+  list.push_back(square_case(300, 16, {0, 0}));
+  list.push_back(square_case(65, 128, {-1, 0}));
+  list.push_back(square_case(70, 16, {std::int64_t{1} << 40, std::int64_t{1} << 40}));
   list.push_back({"one query", {2, 1, 2, 64}, {2, 257, 2, 64}});
   list.push_back({"one key", {2, 70, 2, 16}, {2, 1, 2, 16}});
   list.push_back({"one feature", {1, 66, 2, 1}, {1, 70, 2, 1}});
@@ -62,7 +61,7 @@ std::vector<Case> cases() {
   return list;
 }
 
-ir::Sample sample_of(const Case& c, const ir::Primitive& op, DType dtype = float32) {
+ir::Sample attention_sample(const AttentionCase& c, const ir::Primitive& op, DType dtype = float32) {
   ir::Sample sample;
   const auto add = [&](const Shape& shape) { sample.inputs.push_back({{dtype, shape, {}}, -1, 1, false}); };
   for (const Shape& shape : {c.q, c.k, c.k, c.bias}) add(shape);
@@ -81,7 +80,7 @@ const std::vector<const ir::Primitive*>& both_ops() {
   return ops;
 }
 
-float* floats(const Memory& memory) { return reinterpret_cast<float*>(memory.data()); }
+float* floats_in(const Memory& memory) { return reinterpret_cast<float*>(memory.data()); }
 
 /// Whether results agree: NaN where there is NaN, infinities likewise, numbers within a bound.
 void check_same_kind(const std::vector<std::vector<std::byte>>& a, const std::vector<std::vector<std::byte>>& b,
@@ -124,7 +123,7 @@ backend::cpu::AttentionRows one_row(std::int64_t keys, const float& bias, const 
 TEST_CASE("attention and its gradient have the reference's values") {
   if (!offers()) return;
   for (const ir::Primitive* op : both_ops()) {
-    for (const Case& c : cases()) check_against_reference(*op, sample_of(c, *op), c.name);
+    for (const AttentionCase& c : attention_cases()) check_against_reference(*op, attention_sample(c, *op), c.name);
     for (const ir::Sample& sample : op->samples()) {
       const ArrayType& q = sample.inputs[0].type;
       if (q.dtype == float32 && q.size() > 0) check_against_reference(*op, sample, "sample");
@@ -135,9 +134,9 @@ TEST_CASE("attention and its gradient have the reference's values") {
 TEST_CASE("NaN and infinities go where ATen's kernels take them") {
   if (!offers()) return;
   const std::shared_ptr<const backend::Backend> aten = backend::make_aten_backend();
-  const Case c{"", {2, 66, 2, 16}, {2, 67, 2, 16}, {1, 2, 66, 67}, {2, 1, 66, 67}};
+  const AttentionCase c{"", {2, 66, 2, 16}, {2, 67, 2, 16}, {1, 2, 66, 67}, {2, 1, 66, 67}};
   for (const ir::Primitive* op : both_ops()) {
-    const ir::Sample sample = sample_of(c, *op);
+    const ir::Sample sample = attention_sample(c, *op);
     const BoundOp ours(*op, sample);
     const BackendOp theirs(*aten, *op, input_types(sample), sample.attrs);
     for (const float x : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
@@ -145,12 +144,12 @@ TEST_CASE("NaN and infinities go where ATen's kernels take them") {
       for (std::size_t i = 0; i < sample.inputs.size(); ++i) {
         if (i == 4) continue;
         const std::vector<Memory> operands = draw_memory(sample, 5);
-        floats(operands[i])[sample.inputs[i].type.size() / 3] = x;
+        floats_in(operands[i])[sample.inputs[i].type.size() / 3] = x;
         check_same_kind(ours.run(operands), theirs.run(operands),
                         op->name + " with " + std::to_string(x) + " in operand " + std::to_string(i));
       }
       const std::vector<Memory> operands = draw_memory(sample, 5);
-      for (std::int64_t j = 0; j < 67; ++j) floats(operands[3])[10 * 67 + j] = x;  // all a query's logits
+      for (std::int64_t j = 0; j < 67; ++j) floats_in(operands[3])[10 * 67 + j] = x;  // all a query's logits
       check_same_kind(ours.run(operands), theirs.run(operands), op->name + ", a whole row of " + std::to_string(x));
     }
   }
@@ -159,11 +158,11 @@ TEST_CASE("NaN and infinities go where ATen's kernels take them") {
 TEST_CASE("what lies beyond the range of keys that a window shows is not read") {
   if (!offers()) return;
   const ir::Primitive& op = ops::primitives::attention();
-  const ir::Sample sample = sample_of(square(256, 16, {-1, 0}), op);
+  const ir::Sample sample = attention_sample(square_case(256, 16, {-1, 0}), op);
   const BoundOp bound(op, sample);
   const std::vector<Memory> operands = draw_memory(sample, 5);
   const std::vector<std::byte> expected = bound.run(operands)[0];
-  std::fill_n(floats(operands[2]) + 64 * 2 * 16, 192 * 2 * 16, std::numeric_limits<float>::quiet_NaN());
+  std::fill_n(floats_in(operands[2]) + 64 * 2 * 16, 192 * 2 * 16, std::numeric_limits<float>::quiet_NaN());
   const std::vector<std::byte> result = bound.run(operands)[0];
   CHECK(std::memcmp(result.data(), expected.data(), 64 * 2 * 16 * sizeof(float)) == 0);
 }
@@ -171,11 +170,11 @@ TEST_CASE("what lies beyond the range of keys that a window shows is not read") 
 TEST_CASE("what lies behind the last keys that a mask shows is not read, nor does it change bits") {
   if (!offers()) return;
   const ir::Primitive& op = ops::primitives::attention();
-  const Case c{"", {2, 70, 3, 16}, {2, 300, 3, 16}, {1, 1, 1, 1}, {2, 1, 70, 300}};
-  const Case cut{"", {2, 70, 3, 16}, {2, 128, 3, 16}, {1, 1, 1, 1}, {2, 1, 70, 128}};
+  const AttentionCase c{"", {2, 70, 3, 16}, {2, 300, 3, 16}, {1, 1, 1, 1}, {2, 1, 70, 300}};
+  const AttentionCase cut{"", {2, 70, 3, 16}, {2, 128, 3, 16}, {1, 1, 1, 1}, {2, 1, 70, 128}};
   const std::int64_t seen[] = {128, 66};
-  const ir::Sample sample = sample_of(c, op);
-  std::vector<Memory> operands = draw_memory(sample, 5), first = draw_memory(sample_of(cut, op), 5);
+  const ir::Sample sample = attention_sample(c, op);
+  std::vector<Memory> operands = draw_memory(sample, 5), first = draw_memory(attention_sample(cut, op), 5);
   const auto copy = [](const Memory& from, std::int64_t step, Memory& to, std::int64_t bytes, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) std::memcpy(to.data() + i * bytes, from.data() + i * step, bytes);
   };
@@ -187,17 +186,17 @@ TEST_CASE("what lies behind the last keys that a mask shows is not read, nor doe
   copy(operands[4], 300, first[4], 128, 140);
   for (std::int64_t i = 0; i < 2; ++i) {
     for (const std::size_t of : {1U, 2U}) {
-      std::fill_n(floats(operands[of]) + (300 * i + 128) * 48, 172 * 48, std::numeric_limits<float>::quiet_NaN());
+      std::fill_n(floats_in(operands[of]) + (300 * i + 128) * 48, 172 * 48, std::numeric_limits<float>::quiet_NaN());
     }
   }
-  CHECK(BoundOp(op, sample).run(operands) == BoundOp(op, sample_of(cut, op)).run(first));
+  CHECK(BoundOp(op, sample).run(operands) == BoundOp(op, attention_sample(cut, op)).run(first));
 }
 
 TEST_CASE("parts of attention, in any order, have the bits of the whole") {
   if (!offers()) return;
   const ir::Primitive& op = ops::primitives::attention();
-  const Case c{"", {3, 130, 4, 64}, {3, 260, 2, 64}, {1, 4, 130, 260}, {3, 1, 130, 260}, {200, 0}};
-  const ir::Sample sample = sample_of(c, op);
+  const AttentionCase c{"", {3, 130, 4, 64}, {3, 260, 2, 64}, {1, 4, 130, 260}, {3, 1, 130, 260}, {200, 0}};
+  const ir::Sample sample = attention_sample(c, op);
   const BoundOp bound(op, sample);
   const std::vector<Memory> operands = draw_memory(sample, 5);
   std::vector<std::unique_ptr<backend::Kernel>> parts =
@@ -230,7 +229,7 @@ TEST_CASE("weights keep the bound of their exponential") {
   float inverse = 0, saved = 0;
   double most = 0;
   const Memory memory(count * sizeof(float));
-  float* values = floats(memory);
+  float* values = floats_in(memory);
   const backend::cpu::AttentionRows row = one_row(count, bias, mask, values);
   for (std::uint32_t part = 0; part < 64; ++part) {
     // What the largest of a row, 0 here, is subtracted from.
@@ -259,7 +258,7 @@ TEST_CASE("weights of a backward pass add up to 1, whatever the log-sum-exp has 
   constexpr std::int64_t count = 80;
   const bool mask = true;
   const Memory memory(count * sizeof(float));
-  float* values = floats(memory);
+  float* values = floats_in(memory);
   for (const float bias : {0.0F, -1e6F, 1e9F, -std::numeric_limits<float>::max()}) {
     for (const float away : {-9.0F, 0.0F, 9.0F}) {
       const backend::cpu::AttentionRows row = one_row(count, bias, mask, values);
@@ -274,15 +273,16 @@ TEST_CASE("weights of a backward pass add up to 1, whatever the log-sum-exp has 
 }
 
 TEST_CASE("attention of other dtypes, without elements, and the tangent are left to others") {
-  const Case c = square(4, 2);
+  const AttentionCase c = square_case(4, 2);
   for (const DType dtype : {float64, bfloat16, float16}) {
-    CHECK(BoundOp(ops::primitives::attention(), sample_of(c, ops::primitives::attention(), dtype)).kernel == nullptr);
+    CHECK(BoundOp(ops::primitives::attention(), attention_sample(c, ops::primitives::attention(), dtype)).kernel ==
+          nullptr);
   }
   for (const ir::Primitive* op : both_ops()) {
-    CHECK((BoundOp(*op, sample_of(c, *op)).kernel != nullptr) == offers());
-    CHECK(BoundOp(*op, sample_of({"", {0, 4, 2, 2}, {0, 4, 2, 2}}, *op)).kernel == nullptr);
-    CHECK(BoundOp(*op, sample_of({"", {1, 0, 2, 2}, {1, 4, 2, 2}}, *op)).kernel == nullptr);
-    CHECK(BoundOp(*op, sample_of({"", {1, 3, 2, 0}, {1, 4, 2, 0}}, *op)).kernel == nullptr);
+    CHECK((BoundOp(*op, attention_sample(c, *op)).kernel != nullptr) == offers());
+    CHECK(BoundOp(*op, attention_sample({"", {0, 4, 2, 2}, {0, 4, 2, 2}}, *op)).kernel == nullptr);
+    CHECK(BoundOp(*op, attention_sample({"", {1, 0, 2, 2}, {1, 4, 2, 2}}, *op)).kernel == nullptr);
+    CHECK(BoundOp(*op, attention_sample({"", {1, 3, 2, 0}, {1, 4, 2, 0}}, *op)).kernel == nullptr);
   }
   const ir::Sample tangent = ops::primitives::attention_tangent().samples()[0];
   CHECK(BoundOp(ops::primitives::attention_tangent(), tangent).kernel == nullptr);

@@ -19,7 +19,7 @@ namespace lockstep::tests {
 
 namespace {
 
-struct Case {
+struct GradCase {
   ConvolutionCase convolution;
   bool of_kernel, of_x;  ///< Whether that gradient is taken.
 };
@@ -29,7 +29,7 @@ Attrs attrs(std::vector<std::int64_t> strides, std::vector<std::vector<std::int6
   return conv_attrs(std::move(strides), std::move(padding), std::move(dilation), 1);
 }
 
-std::vector<Case> cases() {
+std::vector<GradCase> grad_cases() {
   const std::vector<std::vector<std::int64_t>> same = {{1, 1}, {1, 1}};
   return {
       {{"whole vectors", {3, 8, 8, 16}, {3, 3, 16, 32}, {3, 8, 8, 32}, attrs({1, 1}, same)}, true, false},
@@ -97,7 +97,7 @@ void check_exact(const ir::Primitive& primitive, const BoundOp& bound, const std
 /// Calls visit(primitive, sample, whether it is to be taken, name) for both gradients, the kernel's in both dtypes.
 template <class Visit>
 void for_each_gradient(Visit visit) {
-  for (const Case& c : cases()) {
+  for (const GradCase& c : grad_cases()) {
     for_each_of_family(c.convolution, bfloat16,
                        [&](const ir::Primitive& primitive, const ir::Sample& sample, const std::string& name) {
                          if (primitive.name == "conv_input_grad") visit(primitive, sample, c.of_x, name);
@@ -164,7 +164,7 @@ TEST_CASE("an infinity of dy is multiplied by no row of padding") {
 
 TEST_CASE("gradients in other dtypes are not made of pairs") {
   for (const DType dtype : {float32, float16}) {
-    for_each_of_family(cases()[4].convolution, dtype,
+    for_each_of_family(grad_cases()[4].convolution, dtype,
                        [](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
                          CHECK_FALSE(is_taken(primitive, sample));
                        });

@@ -13,6 +13,7 @@
 #include "backends/aten/backend.h"
 #include "tests/backends/onednn/onednn_runs.h"
 #include "tests/support/convolution_cases.h"
+#include "tests/support/dims.h"
 #include "tests/support/page_rules.h"
 
 // Bits are a function of op, shapes and attributes: not of where operands lie, nor of what else runs in the process.
@@ -20,9 +21,7 @@ namespace lockstep::tests {
 
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
-struct Case {
+struct BitsCase {
   const ir::Primitive* op;
   std::vector<ArrayType> types;
   Attrs attrs;
@@ -34,12 +33,12 @@ struct Case {
   }
 };
 
-std::vector<Case> cases() {
+std::vector<BitsCase> bits_cases() {
   const auto dot = [](Shape a, Shape b, std::int64_t of_a, std::int64_t of_b) {
-    return Case{&ops::primitives::dot_general(), {{float32, a, {}}, {float32, b, {}}}, contraction(of_a, of_b)};
+    return BitsCase{&ops::primitives::dot_general(), {{float32, a, {}}, {float32, b, {}}}, contraction(of_a, of_b)};
   };
   const auto conv = [](const ir::Primitive& op, Shape first, Shape second, Attrs attrs) {
-    return Case{&op, {{float32, first, {}}, {float32, second, {}}}, std::move(attrs)};
+    return BitsCase{&op, {{float32, first, {}}, {float32, second, {}}}, std::move(attrs)};
   };
   const auto attention = [](const ir::Primitive& op, std::vector<Shape> rest) {
     std::vector<ArrayType> types;
@@ -48,7 +47,7 @@ std::vector<Case> cases() {
     }
     types.push_back({bool_, {2, 1, 1, 90}, {}});
     for (const Shape& shape : rest) types.push_back({float32, shape, {}});
-    return Case{&op, types, {{"scale", 0.3}, {"window", Dims{-1, 10}}}};
+    return BitsCase{&op, types, {{"scale", 0.3}, {"window", Dims{-1, 10}}}};
   };
   const Shape q = {2, 70, 4, 24}, lse = {2, 70, 4};
   const Attrs attrs = conv_attrs({1, 2}, {{1, 1}, {0, 1}}, {1, 1}, 1);
@@ -76,9 +75,9 @@ std::vector<Case> cases() {
           dot({64, 1500}, {70, 1500}, 1, 1)};
 }
 
-using Bytes = std::vector<std::vector<std::byte>>;
+using ResultBytes = std::vector<std::vector<std::byte>>;
 
-Bytes run_moved(const BackendOp& bound, const std::vector<Memory>& operands, std::size_t shift) {
+ResultBytes run_moved(const BackendOp& bound, const std::vector<Memory>& operands, std::size_t shift) {
   std::vector<Memory> moved;
   std::vector<ArrayView> views;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -95,10 +94,10 @@ Bytes run_moved(const BackendOp& bound, const std::vector<Memory>& operands, std
 TEST_CASE("bits do not depend on where operands lie, nor on the kernel's making") {
   if (!offers()) return;
   const std::shared_ptr<void> settings = onednn().enter_thread();
-  for (const Case& c : cases()) {
+  for (const BitsCase& c : bits_cases()) {
     const BackendOp bound(onednn(), *c.op, c.types, c.attrs);
     const std::vector<Memory> operands = c.operands();
-    const Bytes expected = bound.run(operands);
+    const ResultBytes expected = bound.run(operands);
     for (const std::size_t shift : {4U, 20U, 64U, 4096U}) {
       CHECK_MESSAGE(run_moved(bound, operands, shift) == expected, bound.op << " moved by " << shift);
     }
@@ -109,7 +108,7 @@ TEST_CASE("bits do not depend on where operands lie, nor on the kernel's making"
 TEST_CASE("a kernel made and run without one thread being asked for has the same bits") {
   if (!offers()) return;
   const int threads = omp_get_max_threads();
-  for (const Case& c : cases()) {
+  for (const BitsCase& c : bits_cases()) {
     omp_set_num_threads(4);
     const BackendOp bound(onednn(), *c.op, c.types, c.attrs);
     CHECK(omp_get_max_threads() == 4);
@@ -136,16 +135,16 @@ TEST_CASE("entering a thread is undone") {
 TEST_CASE("four threads run oneDNN's and ATen's kernels in turn and all have the same bits") {
   if (!offers()) return;
   const std::shared_ptr<const backend::Backend> aten = backend::make_aten_backend();
-  const std::vector<Case> all = cases();
+  const std::vector<BitsCase> all = bits_cases();
   std::vector<BackendOp> ops;
   std::vector<std::vector<Memory>> operands;
-  for (const Case& c : all) {
+  for (const BitsCase& c : all) {
     for (const backend::Backend* backend : {&onednn(), aten.get()}) {
       ops.emplace_back(*backend, *c.op, c.types, c.attrs);
       operands.push_back(c.operands());
     }
   }
-  std::vector<Bytes> expected;
+  std::vector<ResultBytes> expected;
   {
     const std::shared_ptr<void> settings = onednn().enter_thread();
     for (std::size_t i = 0; i < ops.size(); ++i) expected.push_back(ops[i].run(operands[i]));
@@ -171,7 +170,7 @@ TEST_CASE("without vector instructions, or without leave to use them, nothing is
   CHECK(onednn().allocate(64, {}) == nullptr);
   CHECK(onednn().name() == "onednn");
   CHECK(onednn().version().starts_with("3."));
-  for (const Case& c : cases()) {
+  for (const BitsCase& c : bits_cases()) {
     CHECK((BackendOp(onednn(), *c.op, c.types, c.attrs).kernel != nullptr) == offers());
   }
 }

@@ -16,7 +16,7 @@ namespace lockstep::tests {
 
 namespace {
 
-std::vector<ConvolutionCase> cases() {
+std::vector<ConvolutionCase> depthwise_cases() {
   return {
       {"whole vectors", {3, 9, 8, 32}, {3, 3, 1, 32}, {3, 9, 8, 32}, conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 32)},
       {"odd channels", {2, 9, 8, 19}, {4, 3, 1, 19}, {2, 8, 8, 19}, conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 19)},
@@ -69,7 +69,7 @@ BoundOp bind(const ir::Primitive& primitive, const ir::Sample& sample) {
 
 TEST_CASE("convolutions of a channel a group and both gradients have the reference's values") {
   if (!offers()) return;
-  for (const ConvolutionCase& c : cases()) {
+  for (const ConvolutionCase& c : depthwise_cases()) {
     for_each_of_family(c, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
       const BoundOp bound = bind(primitive, sample);
       const bool is_left = std::string(name) == "many features a channel" && primitive.name != "conv_input_grad";
@@ -114,7 +114,7 @@ TEST_CASE("groups of several channels, one channel alone, other dtypes and three
     CHECK_MESSAGE(bind(primitive, sample).kernel == nullptr, primitive.name << ", " << std::string(name));
   };
   for (const ConvolutionCase& c : others) for_each_of_family(c, float32, is_left);
-  for_each_of_family(cases()[0], bfloat16, is_left);
+  for_each_of_family(depthwise_cases()[0], bfloat16, is_left);
 }
 
 }  // namespace lockstep::tests

@@ -7,14 +7,13 @@
 #include <lockstep/backend/isa.h>
 
 #include "tests/backends/onednn/onednn_runs.h"
+#include "tests/support/dims.h"
 
 namespace lockstep::tests {
 
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
-struct Case {
+struct DotCase {
   const char* name;
   Shape a, b;
   std::vector<Dims> contract;
@@ -22,7 +21,7 @@ struct Case {
 };
 
 /// Every way in which dimensions merge or do not, each at a size for the loop of our own and at one for oneDNN.
-std::vector<Case> cases() {
+std::vector<DotCase> dot_cases() {
   return {
       {"plain", {33, 57}, {57, 45}, {{1}, {0}}},
       {"plain and small", {5, 7}, {7, 6}, {{1}, {0}}},
@@ -62,7 +61,7 @@ std::vector<Case> cases() {
   };
 }
 
-ir::Sample sample_of(const Case& c, DType dtype) {
+ir::Sample dot_sample(const DotCase& c, DType dtype) {
   ir::Sample sample;
   sample.inputs = {{{dtype, c.a, {}}, -1, 1, false}, {{dtype, c.b, {}}, -1, 1, false}};
   sample.attrs = {{"contract", c.contract}, {"batch", c.batch}};
@@ -73,13 +72,14 @@ ir::Sample sample_of(const Case& c, DType dtype) {
 
 TEST_CASE("products of every layout have the reference's values") {
   if (!offers()) return;
-  for (const Case& c : cases()) check_against_reference(ops::primitives::dot_general(), sample_of(c, float32), c.name);
+  for (const DotCase& c : dot_cases())
+    check_against_reference(ops::primitives::dot_general(), dot_sample(c, float32), c.name);
 }
 
 TEST_CASE("16-bit products, where this processor has them") {
   for (const DType dtype : {bfloat16, float16}) {
-    for (const Case& c : cases()) {
-      const ir::Sample sample = sample_of(c, dtype);
+    for (const DotCase& c : dot_cases()) {
+      const ir::Sample sample = dot_sample(c, dtype);
       if (BoundOp(ops::primitives::dot_general(), sample).kernel == nullptr) continue;
       check_against_reference(ops::primitives::dot_general(), sample, c.name);
     }
@@ -89,9 +89,9 @@ TEST_CASE("16-bit products, where this processor has them") {
 #if defined(__x86_64__)
 TEST_CASE("what oneDNN has only a plain loop for is left to others") {
   if (backend::usable_isa() != backend::Isa::avx512 || __builtin_cpu_supports("avx512fp16")) return;
-  for (const Case& c : cases()) {
+  for (const DotCase& c : dot_cases()) {
     CAPTURE(std::string(c.name));
-    CHECK(BoundOp(ops::primitives::dot_general(), sample_of(c, float16)).kernel == nullptr);
+    CHECK(BoundOp(ops::primitives::dot_general(), dot_sample(c, float16)).kernel == nullptr);
   }
 }
 #endif
@@ -107,14 +107,14 @@ TEST_CASE("the op's own samples, in float32") {
 }
 
 TEST_CASE("what has no elements, float64, integers and other ops are left to others") {
-  const auto left = [](const Case& c, DType dtype) {
-    return BoundOp(ops::primitives::dot_general(), sample_of(c, dtype)).kernel == nullptr;
+  const auto left = [](const DotCase& c, DType dtype) {
+    return BoundOp(ops::primitives::dot_general(), dot_sample(c, dtype)).kernel == nullptr;
   };
   CHECK(left({"no depth", {3, 0}, {0, 4}, {{1}, {0}}}, float32));
   CHECK(left({"no rows", {0, 3}, {3, 4}, {{1}, {0}}}, float32));
-  CHECK(left(cases()[0], float64));
-  CHECK(left(cases()[0], int32));
-  CHECK(left(cases()[0], complex64));
+  CHECK(left(dot_cases()[0], float64));
+  CHECK(left(dot_cases()[0], int32));
+  CHECK(left(dot_cases()[0], complex64));
   CHECK(BoundOp(ops::primitives::exp(), {{float32, {4}, {}}}, {}).kernel == nullptr);
 }
 

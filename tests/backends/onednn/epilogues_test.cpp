@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/backends/onednn/onednn_runs.h"
+#include "tests/support/dims.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/run_compiled.h"
 
@@ -16,7 +17,6 @@ namespace {
 
 using ir::Value;
 using Values = std::vector<Value>;
-using Dims = std::vector<std::int64_t>;
 
 /// What is computed of y, the convolution, x of its shape, a bias, and a number for each image.
 struct Operands {
@@ -24,7 +24,7 @@ struct Operands {
   Value other;  ///< Another convolution.
 };
 
-struct Case {
+struct EpilogueCase {
   const char* name;
   std::function<Values(const Operands&)> body;
   std::string call;  ///< That the plan has; empty where no loop is joined.
@@ -39,7 +39,7 @@ Value running_sum(const Value& x, std::int64_t axis) {
   return ops::apply_one(ops::primitives::cumsum(), {x}, {{"axis", axis}, {"reverse", false}});
 }
 
-std::vector<Case> cases() {
+std::vector<EpilogueCase> epilogue_cases() {
   const auto biased = [](const Operands& o) { return o.y + spread(o.bias, o.y, {2}); };
   return {
       {"a bias and an activation", [=](const Operands& o) { return Values{ops::tanh(biased(o))}; },
@@ -79,7 +79,7 @@ Value convolved(const Value& x, const Value& window) {
   return ops::apply(ops::primitives::conv(), {{x, window}}, attrs)[0];
 }
 
-ir::FunctionPtr function(const Case& c, int devices) {
+ir::FunctionPtr function(const EpilogueCase& c, int devices) {
   const MapSpec one{ir::AxisSizes({{"batch", 2}}),
                     devices,
                     {{"batch", "", ""}, {"", "", ""}, {"batch", "", ""}, {""}, {"batch"}},
@@ -177,7 +177,7 @@ TEST_CASE("random programs of convolutions and loops have the same bits, joined 
 }
 
 TEST_CASE("the loop that reads a convolution follows it, with the same bits") {
-  for (const Case& c : cases()) {
+  for (const EpilogueCase& c : epilogue_cases()) {
     CAPTURE(std::string(c.name));
     for (const int devices : {1, 2}) {
       const ir::FunctionPtr f = function(c, devices);

@@ -11,13 +11,12 @@
 #include <doctest/doctest.h>
 
 #include "tests/backends/onednn/onednn_runs.h"
+#include "tests/support/dims.h"
 
 // Products of few rows have the bits that docs/reproducibility.md defines, whatever the processor has.
 namespace lockstep::tests {
 
 namespace {
-
-using Dims = std::vector<std::int64_t>;
 
 struct Product {
   std::int64_t rows, columns, depth;
@@ -25,13 +24,13 @@ struct Product {
   std::int64_t batch = 1;
 };
 
-std::string describe(const Product& p) {
+std::string product_text(const Product& p) {
   return std::to_string(p.batch) + " of " + std::to_string(p.rows) + " x " + std::to_string(p.depth) + " x " +
          std::to_string(p.columns) + (p.a_transposed ? ", a transposed" : "") +
          (p.b_transposed ? ", b transposed" : "");
 }
 
-ir::Sample sample_of(const Product& p) {
+ir::Sample product_sample(const Product& p) {
   const Shape a = p.a_transposed ? Shape{p.batch, p.depth, p.rows} : Shape{p.batch, p.rows, p.depth};
   const Shape b = p.b_transposed ? Shape{p.batch, p.columns, p.depth} : Shape{p.batch, p.depth, p.columns};
   ir::Sample sample;
@@ -42,7 +41,7 @@ ir::Sample sample_of(const Product& p) {
 }
 
 bool has_few_rows(const Product& p) {
-  const ir::Sample sample = sample_of(p);
+  const ir::Sample sample = product_sample(p);
   const std::vector<ArrayType> inputs = input_types(sample);
   const std::vector<ArrayType> outputs = ir::infer_types(ops::primitives::dot_general(), inputs, sample.attrs, {});
   return backend::cpu::has_few_rows(backend::cpu::plan_product({"dot_general", sample.attrs, inputs, outputs, {}}));
@@ -79,15 +78,15 @@ std::vector<float> by_definition(const Product& p, const float* a, const float* 
 }
 
 void check_bits(const Product& p) {
-  REQUIRE_MESSAGE(has_few_rows(p), describe(p));
-  const ir::Sample sample = sample_of(p);
+  REQUIRE_MESSAGE(has_few_rows(p), product_text(p));
+  const ir::Sample sample = product_sample(p);
   const BoundOp bound(ops::primitives::dot_general(), sample);
   const std::vector<Memory> operands = draw_memory(sample, 17);
   const std::vector<float> expected = by_definition(p, reinterpret_cast<const float*>(operands[0].data()),
                                                     reinterpret_cast<const float*>(operands[1].data()));
   const std::vector<std::byte> result = bound.run(operands)[0];
   REQUIRE(result.size() == expected.size() * sizeof(float));
-  CHECK_MESSAGE(std::memcmp(result.data(), expected.data(), result.size()) == 0, describe(p));
+  CHECK_MESSAGE(std::memcmp(result.data(), expected.data(), result.size()) == 0, product_text(p));
 }
 
 }  // namespace

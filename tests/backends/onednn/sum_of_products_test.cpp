@@ -12,14 +12,14 @@ namespace lockstep::tests {
 
 namespace {
 
-struct Case {
+struct SumCase {
   Shape first, second;
   std::int64_t of_first, of_second;
   std::size_t leaves;
   bool in_parts;
 };
 
-void check(const Case& c) {
+void check(const SumCase& c) {
   const Attrs attrs = contraction(c.of_first, c.of_second);
   const BackendOp product(onednn(), ops::primitives::dot_general(), {{float32, c.first, {}}, {float32, c.second, {}}},
                           attrs);
@@ -49,11 +49,11 @@ void check(const Case& c) {
 TEST_CASE("a sum of products has the bits of the products and of a tree of additions") {
   if (!offers()) return;
   const std::shared_ptr<void> settings = onednn().enter_thread();
-  const std::vector<Case> cases = {{{16, 784}, {16, 512}, 0, 0, 8, true}, {{32, 784}, {32, 512}, 0, 0, 2, true},
-                                   {{30, 700}, {30, 200}, 0, 0, 4, true}, {{16, 49}, {16, 65}, 0, 0, 2, false},
-                                   {{50, 17}, {17, 70}, 1, 0, 4, false},  {{3, 130}, {3, 10}, 0, 0, 16, false},
-                                   {{30, 203}, {30, 70}, 0, 0, 16, false}};
-  for (const Case& c : cases) {
+  const std::vector<SumCase> cases = {{{16, 784}, {16, 512}, 0, 0, 8, true}, {{32, 784}, {32, 512}, 0, 0, 2, true},
+                                      {{30, 700}, {30, 200}, 0, 0, 4, true}, {{16, 49}, {16, 65}, 0, 0, 2, false},
+                                      {{50, 17}, {17, 70}, 1, 0, 4, false},  {{3, 130}, {3, 10}, 0, 0, 16, false},
+                                      {{30, 203}, {30, 70}, 0, 0, 16, false}};
+  for (const SumCase& c : cases) {
     CAPTURE(to_string(c.first));
     CAPTURE(to_string(c.second));
     check(c);

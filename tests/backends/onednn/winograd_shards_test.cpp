@@ -14,13 +14,13 @@ namespace lockstep::tests {
 
 namespace {
 
-struct Case {
+struct ShardsCase {
   std::int64_t images, height, width, channels, features;
   std::size_t shards;
   bool in_parts = false;
 };
 
-ConvolutionCase convolution(const Case& c) {
+ConvolutionCase convolution_of(const ShardsCase& c) {
   return {"",
           {c.images, c.height, c.width, c.channels},
           {3, 3, c.channels, c.features},
@@ -43,8 +43,8 @@ std::vector<ArrayType> repeated(const std::vector<ArrayType>& types, std::size_t
   return result;
 }
 
-void check_sum_of_grads(const Case& c) {
-  for_each_of_family(convolution(c), float32, [&](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
+void check_sum_of_grads(const ShardsCase& c) {
+  for_each_of_family(convolution_of(c), float32, [&](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
     if (primitive.name != "conv_kernel_grad") return;
     const BoundOp grad(primitive, sample);
     std::vector<Memory> operands;
@@ -62,9 +62,9 @@ void check_sum_of_grads(const Case& c) {
   });
 }
 
-bool offers_sum(const Case& c, DType dtype = float32) {
+bool offers_sum(const ShardsCase& c, DType dtype = float32) {
   bool result = false;
-  for_each_of_family(convolution(c), dtype, [&](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
+  for_each_of_family(convolution_of(c), dtype, [&](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
     if (primitive.name != "conv_kernel_grad") return;
     const std::vector<ArrayType> inputs = input_types(sample);
     const std::vector<ArrayType> outputs = ir::infer_types(primitive, inputs, sample.attrs, {});
@@ -76,8 +76,8 @@ bool offers_sum(const Case& c, DType dtype = float32) {
 
 /// The kernel for several shards of conv and of conv_input_grad, which have one window.
 template <class Visit>
-void for_each_of_shards(const Case& c, DType dtype, Visit visit) {
-  for_each_of_family(convolution(c), dtype, [&](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
+void for_each_of_shards(const ShardsCase& c, DType dtype, Visit visit) {
+  for_each_of_family(convolution_of(c), dtype, [&](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
     if (primitive.name == "conv_kernel_grad") return;
     const std::vector<ArrayType> one = input_types(sample);
     std::vector<ArrayType> inputs(c.shards, one[0]);
@@ -88,7 +88,7 @@ void for_each_of_shards(const Case& c, DType dtype, Visit visit) {
   });
 }
 
-void check_of_shards(const Case& c, DType dtype = float32) {
+void check_of_shards(const ShardsCase& c, DType dtype = float32) {
   for_each_of_shards(c, dtype,
                      [&](const ir::Primitive& primitive, const ir::Sample& sample, const auto& inputs,
                          const auto& outputs, const std::unique_ptr<backend::Kernel>& kernel) {
@@ -118,7 +118,7 @@ void check_of_shards(const Case& c, DType dtype = float32) {
 
 TEST_CASE("a sum of windows' gradients has the bits of the gradients and of a tree of additions") {
   if (!offers()) return;
-  for (const Case& c : std::vector<Case>{
+  for (const ShardsCase& c : std::vector<ShardsCase>{
            {.images = 2, .height = 8, .width = 8, .channels = 72, .features = 100, .shards = 8, .in_parts = true},
            {.images = 4, .height = 4, .width = 4, .channels = 136, .features = 144, .shards = 2, .in_parts = true},
            {.images = 2, .height = 7, .width = 8, .channels = 35, .features = 65, .shards = 4},
@@ -129,9 +129,9 @@ TEST_CASE("a sum of windows' gradients has the bits of the gradients and of a tr
 }
 
 TEST_CASE("windows' gradients are summed apart where they are of many tiles") {
-  const Case few{.images = 2, .height = 8, .width = 8, .channels = 72, .features = 100, .shards = 8};
+  const ShardsCase few{.images = 2, .height = 8, .width = 8, .channels = 72, .features = 100, .shards = 8};
   CHECK(offers_sum(few) == offers());
-  Case other = few;
+  ShardsCase other = few;
   other.shards = 16;
   CHECK_FALSE(offers_sum(other));
   other.shards = 6;
@@ -147,9 +147,9 @@ TEST_CASE("windows' gradients are summed apart where they are of many tiles") {
 
 TEST_CASE("convolutions of several shards with one window have each shard's own bits") {
   if (!offers()) return;
-  const Case some{.images = 4, .height = 4, .width = 4, .channels = 136, .features = 144, .shards = 2};
+  const ShardsCase some{.images = 4, .height = 4, .width = 4, .channels = 136, .features = 144, .shards = 2};
   check_of_shards(some);
-  Case many = some;
+  ShardsCase many = some;
   many.images = 5;
   many.shards = 16;
   check_of_shards(many);
@@ -158,19 +158,19 @@ TEST_CASE("convolutions of several shards with one window have each shard's own 
 }
 
 TEST_CASE("convolutions of shards that gain little by one window are left apart") {
-  const auto check_none = [](const Case& c, DType dtype) {
+  const auto check_none = [](const ShardsCase& c, DType dtype) {
     for_each_of_shards(
         c, dtype,
         [](const ir::Primitive& primitive, const auto&, const auto&, const auto&,
            const std::unique_ptr<backend::Kernel>& kernel) { CHECK_MESSAGE(kernel == nullptr, primitive.name); });
   };
-  const Case many_tiles{.images = 16, .height = 16, .width = 16, .channels = 64, .features = 64, .shards = 4};
+  const ShardsCase many_tiles{.images = 16, .height = 16, .width = 16, .channels = 64, .features = 64, .shards = 4};
   check_none(many_tiles, float32);
-  const Case few_channels{.images = 4, .height = 4, .width = 4, .channels = 3, .features = 8, .shards = 4};
+  const ShardsCase few_channels{.images = 4, .height = 4, .width = 4, .channels = 3, .features = 8, .shards = 4};
   check_none(few_channels, float32);
-  const Case taken{.images = 4, .height = 4, .width = 4, .channels = 136, .features = 144, .shards = 2};
+  const ShardsCase taken{.images = 4, .height = 4, .width = 4, .channels = 136, .features = 144, .shards = 2};
   check_none(taken, bfloat16);
-  Case most = taken;
+  ShardsCase most = taken;
   most.shards = 128;
   check_none(most, float32);
 }

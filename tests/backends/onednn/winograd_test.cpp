@@ -20,7 +20,7 @@ namespace lockstep::tests {
 
 namespace {
 
-struct Case {
+struct WinogradCase {
   ConvolutionCase convolution;
   bool taken;  ///< With both gradients.
 };
@@ -29,7 +29,7 @@ Attrs padded(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int6
   return conv_attrs({1, 1}, {{top, bottom}, {left, right}}, {1, 1}, 1);
 }
 
-std::vector<Case> cases() {
+std::vector<WinogradCase> winograd_cases() {
   const Attrs same = padded(1, 1, 1, 1);
   return {
       {{"a block of tiles", {2, 14, 14, 32}, {3, 3, 32, 64}, {2, 14, 14, 64}, same}, true},
@@ -113,7 +113,7 @@ Memory some_images(const Memory& all, const ArrayType& type, std::int64_t first,
 }  // namespace
 
 TEST_CASE("convolutions in Winograd's tiles have the reference's values, and shapes decide which are") {
-  for (const Case& c : cases()) {
+  for (const WinogradCase& c : winograd_cases()) {
     const auto check = [&](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
       CHECK_MESSAGE(is_tiled(primitive, sample) == (c.taken && offers()), primitive.name << ", " << std::string(name));
       if (c.taken && offers()) check_against_reference(primitive, sample, name);
@@ -139,7 +139,7 @@ TEST_CASE("bfloat16 is multiplied in float32 in Winograd's tiles, and rounded on
   for_each_of_family(bfloat16_cases()[0], bfloat16, [](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
     if (primitive.name == "conv_kernel_grad") CHECK_FALSE(is_tiled(primitive, sample));
   });
-  for (const Case& c : cases()) {
+  for (const WinogradCase& c : winograd_cases()) {
     if (c.taken || c.convolution.name == std::string("few channels")) continue;
     for_each_of_bfloat16(c.convolution, [](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
       CHECK_MESSAGE(!is_tiled(primitive, sample), primitive.name << ", " << std::string(name));
@@ -149,7 +149,7 @@ TEST_CASE("bfloat16 is multiplied in float32 in Winograd's tiles, and rounded on
 
 TEST_CASE("convolutions in Winograd's tiles are exact where all that they add is") {
   if (!offers()) return;
-  for (const Case& c : cases()) {
+  for (const WinogradCase& c : winograd_cases()) {
     if (!c.taken) continue;
     for_each_of_family(c.convolution, float32,
                        [&](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
@@ -181,7 +181,7 @@ TEST_CASE("an image's bits do not depend on how many are convolved with it in Wi
     }
     CHECK_MESSAGE(joined == expected, primitive.name);
   };
-  if (offers()) for_each_of_family(cases()[1].convolution, float32, check);
+  if (offers()) for_each_of_family(winograd_cases()[1].convolution, float32, check);
   if (offers_bfloat16_tiles()) for_each_of_bfloat16(bfloat16_cases()[1], check);
 }
 
@@ -208,7 +208,7 @@ TEST_CASE("no infinity or NaN is lost in Winograd's tiles") {
       }
       CHECK(met > 0);
     };
-    if (offers()) for_each_of_family(cases()[0].convolution, float32, check);
+    if (offers()) for_each_of_family(winograd_cases()[0].convolution, float32, check);
     if (offers_bfloat16_tiles()) for_each_of_bfloat16(bfloat16_cases()[0], check);
   }
 }

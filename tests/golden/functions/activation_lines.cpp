@@ -88,7 +88,7 @@ Lines softmaxes() {
   };
 }
 
-Lines attentions() {
+Lines attention_lines() {
   const Input query = drawn({2, 3, 4, 5}), key = drawn({2, 6, 2, 5}), value = drawn({2, 6, 2, 5});
   const Input lengths = whole({2, 3}), key_lengths = whole({6, 2});
   const std::string_view f = "dot_product_attention";
@@ -144,7 +144,7 @@ Lines attentions() {
 
 Arrays both(const Weighted& w) { return {w.sum, w.weight}; }
 
-Lines losses() {
+Lines loss_lines() {
   const Input logits = drawn({4, 3}, -4, 4), labels = whole({0, 2, 1, 2}), rows = drawn({4}, 0, 2);
   const Input dense = drawn({4, 3}, 0, 1), targets = drawn({4, 3});
   return {
@@ -204,7 +204,8 @@ Lines losses() {
 
 Lines activation_lines() {
   Lines lines = activations();
-  for (const Lines& part : {softmaxes(), attentions(), losses()}) lines.insert(lines.end(), part.begin(), part.end());
+  for (const Lines& part : {softmaxes(), attention_lines(), loss_lines()})
+    lines.insert(lines.end(), part.begin(), part.end());
   return lines;
 }
 

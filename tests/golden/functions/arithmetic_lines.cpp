@@ -1,15 +1,13 @@
 #include <lockstep/arithmetic.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/grids.h>
-#include <lockstep/polynomials.h>
+#include <lockstep/scientific/polynomials.h>
 
 #include "tests/golden/functions/table.h"
 
 // Polynomials, divisors, exponents, phases, matrices of blocks and of diagonals.
 namespace lockstep::tests::functions {
 namespace {
-
-const std::vector<DType> numbers = floats + complexes;
 
 Lines polynomials() {
   const Input a = drawn({3}), b = drawn({5});
@@ -21,10 +19,10 @@ Lines polynomials() {
        "jnp.polymul(x, y)",
        {a, b},
        [](A x, A y) { return polymul(x, y); },
-       {.dtypes = numbers, .room = room}},
-      {"polyder", "jnp.polyder(x, 2)", {b}, [](A x) { return polyder(x, 2); }, {.dtypes = numbers}},
+       {.dtypes = inexact_numbers, .room = room}},
+      {"polyder", "jnp.polyder(x, 2)", {b}, [](A x) { return polyder(x, 2); }, {.dtypes = inexact_numbers}},
       {"polyder", "jnp.zeros(1, x.dtype)", {a}, [](A x) { return polyder(x, 4); }, {.no_derivative = "a constant"}},
-      {"polyint", "jnp.polyint(x, 2)", {a}, [](A x) { return polyint(x, 2); }, {.dtypes = numbers}},
+      {"polyint", "jnp.polyint(x, 2)", {a}, [](A x) { return polyint(x, 2); }, {.dtypes = inexact_numbers}},
       {"polyfit",
        "jnp.polyfit(x, y, 2)",
        {distinct({7}), drawn({7})},
@@ -42,12 +40,12 @@ Lines polynomials() {
          const Array w = roots(x);
          return Arrays{sum(w * w, -1), sum(w * w * w, -1), sum(exp(w), -1)};
        },
-       {.dtypes = numbers, .room = room}},
-      {"poly", "jnp.poly(x)", {a}, [](A x) { return poly(x); }, {.dtypes = numbers, .room = room}},
+       {.dtypes = inexact_numbers, .room = room}},
+      {"poly", "jnp.poly(x)", {a}, [](A x) { return poly(x); }, {.dtypes = inexact_numbers, .room = room}},
   };
 }
 
-Lines parts() {
+Lines arithmetic_parts() {
   const Input whole_a = whole({12, -18, 0, 7, 0, 35, 2147483647}), whole_b = whole({18, 12, 5, 0, 0, -21, 7});
   return {
       {"gcd", "jnp.gcd(x, y)", {whole_a, whole_b}, [](A x, A y) { return gcd(x, y); }, {.dtypes = {float32}}},
@@ -73,9 +71,13 @@ Lines parts() {
        [](A x, A y, A z) {
          return block_diag({x, y, z});
        },
-       {.dtypes = numbers}},
+       {.dtypes = inexact_numbers}},
       {"toeplitz", "jsp.linalg.toeplitz(x, y)", {drawn({3}), drawn({4})}, [](A x, A y) { return toeplitz(x, y); }},
-      {"toeplitz", "jsp.linalg.toeplitz(x)", {drawn({3})}, [](A x) { return toeplitz(x); }, {.dtypes = numbers}},
+      {"toeplitz",
+       "jsp.linalg.toeplitz(x)",
+       {drawn({3})},
+       [](A x) { return toeplitz(x); },
+       {.dtypes = inexact_numbers}},
   };
 }
 
@@ -83,7 +85,7 @@ Lines parts() {
 
 Lines arithmetic_lines() {
   Lines lines = polynomials();
-  for (const Line& line : parts()) lines.push_back(line);
+  for (const Line& line : arithmetic_parts()) lines.push_back(line);
   return lines;
 }
 

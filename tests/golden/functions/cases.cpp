@@ -14,8 +14,8 @@
 namespace lockstep::tests::functions {
 namespace {
 
-constexpr std::uint64_t operand_seed = 101;
-constexpr std::uint64_t cotangent_seed = 307;
+constexpr std::uint64_t line_operand_seed = 101;
+constexpr std::uint64_t line_cotangent_seed = 307;
 
 /// As doubles; integers too large for one are given by their distance from the end.
 std::vector<double> edge_values(DType dtype) {
@@ -25,7 +25,7 @@ std::vector<double> edge_values(DType dtype) {
 }
 
 /// The numbers of an operand, and for integers their extremes.
-ir::ReferenceArray numbers(const Input& input, const ArrayType& type, std::uint64_t seed) {
+ir::ReferenceArray drawn_numbers(const Input& input, const ArrayType& type, std::uint64_t seed) {
   if (!input.edges && input.values.empty()) {
     return draw(ir::SampleInput{type, input.low, input.high, input.distinct}, {}, seed);
   }
@@ -52,17 +52,17 @@ Array operand(const Input& input, DType dtype, bool batched, std::uint64_t seed)
     type.shape = input.shape.rank() == 2 ? Shape{count, 1} : Shape{count};
   }
   if (batched) type.shape = type.shape.insert(0, batch_size);
-  return from_bytes(type, ir::reference_to_bytes(numbers(input, type, seed)));
+  return from_bytes(type, ir::reference_to_bytes(drawn_numbers(input, type, seed)));
 }
 
 Arrays operands(const Line& line, DType dtype, bool batched) {
   Arrays arrays;
-  std::uint64_t seed = operand_seed + (batched ? 1 : 0);
+  std::uint64_t seed = line_operand_seed + (batched ? 1 : 0);
   for (const Input& input : line.inputs) arrays.push_back(operand(input, dtype, batched, seed++ * 7919));
   return arrays;
 }
 
-Arrays inexact(const Arrays& arrays) {
+Arrays inexact_arrays(const Arrays& arrays) {
   Arrays chosen;
   std::ranges::copy_if(arrays, std::back_inserter(chosen), [](A array) { return is_inexact(array.dtype()); });
   return chosen;
@@ -76,8 +76,8 @@ Run forward(const Line& line, DType dtype) {
 
 Run vjp_run(const Case& c, const Run& forward) {
   Run run{Way::vjp, forward.inputs, {}};
-  std::uint64_t seed = cotangent_seed;
-  for (const Array& result : inexact(forward.results)) {
+  std::uint64_t seed = line_cotangent_seed;
+  for (const Array& result : inexact_arrays(forward.results)) {
     run.inputs.push_back(operand(drawn(result.shape(), -1, 1), result.dtype(), false, seed++ * 7919));
   }
   const auto count = static_cast<std::ptrdiff_t>(forward.inputs.size());
@@ -88,7 +88,7 @@ Run vjp_run(const Case& c, const Run& forward) {
     const auto of_active = [&](const Arrays& active) {
       Arrays given = x;
       for (std::size_t i = 0; i < active.size(); ++i) given[c.active[i]] = active[i];
-      return inexact(c.line->call(given));
+      return inexact_arrays(c.line->call(given));
     };
     return std::get<0>(vjp(of_active, moving).second(cotangents));
   })(run.inputs);
@@ -132,7 +132,7 @@ Case case_of(const Place& place) {
     const auto& none = line.options.underived;
     if (is_inexact(c.runs[0].inputs[i].dtype()) && std::ranges::find(none, i) == none.end()) c.active.push_back(i);
   }
-  const bool moves = !c.active.empty() && !inexact(c.runs[0].results).empty();
+  const bool moves = !c.active.empty() && !inexact_arrays(c.runs[0].results).empty();
   if (moves && !on_edges && line.options.no_derivative.empty()) {
     c.runs.push_back(vjp_run(c, c.runs[0]));
   }

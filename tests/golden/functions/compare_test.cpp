@@ -19,12 +19,12 @@ namespace {
 using golden::StoredCase;
 
 /// What to run where a line's values are not there, or not those of its operands.
-std::string remedy(const Line& line) {
+std::string remedy_of_line(const Line& line) {
   return "; run (with jax " + std::string(golden::jax_version) +
          " from PyPI): python tests/golden/functions/jax_lines.py <tests_golden> " + std::string(line.function);
 }
 
-double bound(const Options& options, Way way, DType dtype) {
+double line_bound(const Options& options, Way way, DType dtype) {
   const bool wide = dtype == float64 || dtype == complex128;
   const double room = wide ? options.room.of_64 : options.room.of_32;
   const bool derivative = way == Way::vjp;
@@ -45,18 +45,18 @@ struct Compared {
   std::string difference;  ///< The first one.
 };
 
-Compared compare(const Case& c, const StoredCase& stored) {
+Compared compare_line(const Case& c, const StoredCase& stored) {
   Compared compared;
   std::size_t at = 0;
   for (const Run& run : c.runs) {
     for (std::size_t i = 0; i < run.results.size(); ++i) {
       const ArrayType& type = run.results[i].type();
-      REQUIRE_MESSAGE(at < stored.results.size(), "results are missing" << remedy(*c.line));
+      REQUIRE_MESSAGE(at < stored.results.size(), "results are missing" << remedy_of_line(*c.line));
       auto given = ir::reference_from_bytes(type, run.results[i].to_bytes());
       const auto expected = golden::values_of(stored.results[at++], name(run.way), type);
       leave_out_limits(c.line->options, expected, given);
       const std::int64_t place =
-          golden::first_difference_within(given, expected, bound(c.line->options, run.way, type.dtype));
+          golden::first_difference_within(given, expected, line_bound(c.line->options, run.way, type.dtype));
       if (place >= 0 && compared.difference.empty()) {
         compared.difference = std::string(name(run.way)) + ", result " + std::to_string(i) + " " + to_string(type) +
                               " element " + std::to_string(place) + ": " + golden::element_text(given, place) +
@@ -65,16 +65,16 @@ Compared compare(const Case& c, const StoredCase& stored) {
       compared.values += static_cast<std::size_t>(type.size());
     }
   }
-  CHECK_MESSAGE(at == stored.results.size(), "there are more results" << remedy(*c.line));
+  CHECK_MESSAGE(at == stored.results.size(), "there are more results" << remedy_of_line(*c.line));
   return compared;
 }
 
-void check(const Case& c, const StoredCase& stored, std::size_t& values) {
+void check_line(const Case& c, const StoredCase& stored, std::size_t& values) {
   if (stored.hash != golden::hash_text(c.hash())) {
-    FAIL_CHECK("the line has changed" << remedy(*c.line));
+    FAIL_CHECK("the line has changed" << remedy_of_line(*c.line));
     return;
   }
-  const Compared compared = compare(c, stored);
+  const Compared compared = compare_line(c, stored);
   values += compared.values;
   CHECK_MESSAGE(compared.difference.empty(), compared.difference);
 }
@@ -91,10 +91,10 @@ TEST_CASE("every public function, its derivatives and batches have JAX's values"
     const Case c = case_of(place);
     const auto found = stored.find(c.name);
     if (found == stored.end()) {
-      FAIL_CHECK("JAX's values are missing" << remedy(*place.line));
+      FAIL_CHECK("JAX's values are missing" << remedy_of_line(*place.line));
       continue;
     }
-    check(c, found->second, values);
+    check_line(c, found->second, values);
     functions.insert(place.line->function);
     runs += c.runs.size();
     ++cases;

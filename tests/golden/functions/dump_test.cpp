@@ -16,17 +16,17 @@ namespace {
 
 using nlohmann::json;
 
-json type_json(const Array& array) {
+json line_type_json(const Array& array) {
   return {{"dtype", name(array.dtype())}, {"shape", array.shape().to_vector()}, {"type", to_string(array.type())}};
 }
 
-json run_json(const Run& run) {
+json line_run_json(const Run& run) {
   json inputs = json::array(), results = json::array();
   for (const Array& input : run.inputs) {
-    inputs.push_back(type_json(input));
+    inputs.push_back(line_type_json(input));
     inputs.back()["hex"] = golden::hex(input.to_bytes());
   }
-  for (const Array& result : run.results) results.push_back(type_json(result));
+  for (const Array& result : run.results) results.push_back(line_type_json(result));
   return {{"way", name(run.way)}, {"inputs", inputs}, {"results", results}};
 }
 
@@ -41,7 +41,7 @@ TEST_CASE("write the lines of every function for jax_lines.py to LOCKSTEP_DUMP" 
     try {
       const Case c = case_of(place);
       json runs = json::array();
-      for (const Run& run : c.runs) runs.push_back(run_json(run));
+      for (const Run& run : c.runs) runs.push_back(line_run_json(run));
       cases.push_back({{"name", c.name},
                        {"function", c.line->function},
                        {"family", c.line->family},

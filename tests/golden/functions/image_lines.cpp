@@ -1,6 +1,6 @@
-#include <lockstep/bounding_boxes.h>
-#include <lockstep/image.h>
-#include <lockstep/image_filters.h>
+#include <lockstep/vision/bounding_boxes.h>
+#include <lockstep/vision/image.h>
+#include <lockstep/vision/image_filters.h>
 #include <lockstep/ops.h>
 
 #include "tests/golden/functions/table.h"
@@ -9,8 +9,8 @@
 namespace lockstep::tests::functions {
 namespace {
 
-const Room sums{2e-5, 1e-12, "long sums in another order"};
-const Options summed = {.room = sums};
+const Room image_sums{2e-5, 1e-12, "long sums in another order"};
+const Options image_summed = {.room = image_sums};
 
 Lines colours() {
   using namespace image;
@@ -20,23 +20,23 @@ Lines colours() {
        "keras_images.grayscale(x)",
        {distinct({2, 3, 4, 3}, 0, 200)},
        [](A x) { return rgb_to_grayscale(x); },
-       {.dtypes = {float32, float64, uint8, int32}, .room = sums}},
+       {.dtypes = {float32, float64, uint8, int32}, .room = image_sums}},
       {"image::rgb_to_grayscale",
        "keras_images.grayscale(x)",
        {drawn({4, 3, 1})},
        [](A x) { return rgb_to_grayscale(x); }},
-      {"image::rgb_to_hsv", "keras_images.image.rgb_to_hsv(x)", {x}, [](A x) { return rgb_to_hsv(x); }, summed},
+      {"image::rgb_to_hsv", "keras_images.image.rgb_to_hsv(x)", {x}, [](A x) { return rgb_to_hsv(x); }, image_summed},
       {"image::rgb_to_hsv",
        "keras_images.image.rgb_to_hsv(x)",
        {given({0, 0, 0, 1, 1, 1, 0.5, 0.5, 0.25, 1, 0, 0, 0, 1, 0, 0, 0, 1}, {1, 6, 3})},
        [](A x) { return rgb_to_hsv(x); },
-       {.no_derivative = "ties of channels, where the largest and the least are one", .room = sums}},
-      {"image::hsv_to_rgb", "keras_images.image.hsv_to_rgb(x)", {x}, [](A x) { return hsv_to_rgb(x); }, summed},
+       {.no_derivative = "ties of channels, where the largest and the least are one", .room = image_sums}},
+      {"image::hsv_to_rgb", "keras_images.image.hsv_to_rgb(x)", {x}, [](A x) { return hsv_to_rgb(x); }, image_summed},
       {"image::hsv_to_rgb",
        "keras_images.image.hsv_to_rgb(x)",
        {drawn({3, 4, 3}, -1.5, 2.5)},
        [](A x) { return hsv_to_rgb(x); },
-       summed},
+       image_summed},
   };
 }
 
@@ -50,13 +50,13 @@ Lines filters() {
        [](A x, A vertical, A horizontal) {
          return gaussian_blur(x, {5, 3}, vertical, horizontal);
        },
-       summed},
-      {"image::sobel_edges", "keras_images.edges(x)", {x}, [](A x) { return sobel_edges(x); }, summed},
+       image_summed},
+      {"image::sobel_edges", "keras_images.edges(x)", {x}, [](A x) { return sobel_edges(x); }, image_summed},
       {"image::ssim",
        "keras_images.ssim(x, y, filter_size=5)",
        {x, drawn({2, 7, 6, 3}, 0, 1)},
        [](A x, A y) { return ssim(x, y, {.window = 5}); },
-       summed},
+       image_summed},
       {"image::ssim",
        "keras_images.ssim(x, y, max_val=255.0, filter_size=3, filter_sigma=0.8, k1=0.02, k2=0.05)",
        {drawn({5, 4, 1}, 0, 255), drawn({5, 4, 1}, 0, 255)},
@@ -66,11 +66,11 @@ Lines filters() {
        "keras_images.psnr(x, y, 2.0)",
        {x, drawn({2, 7, 6, 3})},
        [](A x, A y) { return psnr(x, y, 2.0); },
-       summed},
+       image_summed},
   };
 }
 
-Lines transforms() {
+Lines image_transforms() {
   using namespace image;
   const Input one = drawn({5, 4, 3}), batch = drawn({2, 5, 4, 3});
   const Input turned = given({0.8, -0.63, 1.17, 0.57, 0.79, -0.71});
@@ -129,9 +129,9 @@ Lines transforms() {
 
 /// Boxes of corners with an area.
 const Input some = given({1, 2, 4.5, 6, 0.5, 0.25, 3, 2.75, 2, 2, 7, 3.5}, {3, 4});
-const Input others = given({0.5, 3, 4, 5.5, 1, 1.5, 5, 4, 6, 6.5, 9, 8, -1, -1, -1, -1}, {4, 4});
+const Input other_boxes = given({0.5, 3, 4, 5.5, 1, 1.5, 5, 4, 6, 6.5, 9, 8, -1, -1, -1, -1}, {4, 4});
 
-Lines formats() {
+Lines box_format_lines() {
   using bounding_boxes::Format;
   struct Named {
     Format format;
@@ -181,17 +181,17 @@ Lines overlaps() {
   return {
       {"bounding_boxes::compute_iou",
        "keras_images.compute_iou(x, y, 'xyxy')",
-       {some, others},
+       {some, other_boxes},
        [](A x, A y) { return compute_iou(x, y); },
-       summed},
+       image_summed},
       {"bounding_boxes::compute_iou",
        "keras_images.compute_iou(x, y, 'rel_xywh', use_masking=True, mask_val=-2, image_shape=(6, 8, 3))",
-       {some, others},
+       {some, other_boxes},
        [](A x, A y) {
          return compute_iou(
              x, y, {.format = Format::rel_xywh, .image = ImageSize{6, 8}, .use_masking = true, .mask_value = -2});
        },
-       summed},
+       image_summed},
       {"bounding_boxes::compute_iou",
        "keras_images.compute_iou(x, y, 'yxyx')",
        {drawn({2, 3, 4}), drawn({2, 2, 4})},
@@ -201,12 +201,12 @@ Lines overlaps() {
        "keras_images.compute_ciou(x, y, 'xyxy')",
        {some, pairs},
        [](A x, A y) { return compute_ciou(x, y); },
-       summed},
+       image_summed},
       {"bounding_boxes::compute_ciou",
        "keras_images.compute_ciou(x, y, 'center_xywh')",
        {some, pairs},
        [](A x, A y) { return compute_ciou(x, y, Format::center_xywh); },
-       summed},
+       image_summed},
   };
 }
 
@@ -244,7 +244,7 @@ Lines moves() {
          return encode_box_to_deltas(anchors, boxes,
                                      {.box_format = Format::xywh, .variance = {{0.125, 0.125, 0.25, 0.25}}});
        },
-       summed},
+       image_summed},
       {"bounding_boxes::encode_box_to_deltas",
        "keras_images.encode(x, y, 'xyxy', 'rel_xyxy', 'center_xywh', image_shape=(6, 8, 3))",
        {some, some},
@@ -253,7 +253,7 @@ Lines moves() {
              anchors, boxes,
              {.box_format = Format::rel_xyxy, .encoding = Format::center_xywh, .image = ImageSize{6, 8}});
        },
-       summed},
+       image_summed},
       {"bounding_boxes::decode_deltas_to_boxes",
        "keras_images.decode(x, y, 'xyxy', 'xywh', variance=[0.125, 0.125, 0.25, 0.25])",
        {some, drawn({2, 3, 4})},
@@ -261,7 +261,7 @@ Lines moves() {
          return decode_deltas_to_boxes(anchors, deltas,
                                        {.box_format = Format::xywh, .variance = {{0.125, 0.125, 0.25, 0.25}}});
        },
-       summed},
+       image_summed},
   };
 }
 
@@ -269,7 +269,7 @@ Lines moves() {
 
 Lines image_lines() {
   Lines lines;
-  for (const Lines& part : {colours(), filters(), transforms(), formats(), overlaps(), moves()}) {
+  for (const Lines& part : {colours(), filters(), image_transforms(), box_format_lines(), overlaps(), moves()}) {
     lines.insert(lines.end(), part.begin(), part.end());
   }
   return lines;

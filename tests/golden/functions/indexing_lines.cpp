@@ -8,94 +8,93 @@
 namespace lockstep::tests::functions {
 namespace {
 
-const std::vector<DType> numbers = floats + integers + complexes;
-const std::vector<DType> everything = numbers + booleans;
-const Options any_dtype = {.dtypes = everything};
-
 constexpr std::string_view unique_alone = "JAX has none unless all indices differ";
-const Input x = drawn({4, 3}), cube = drawn({2, 3, 4}), wild = whole({0, 3, -1, -4, 4, 9, -9, 2}, {2, 4});
+const Input four_by_three = drawn({4, 3}), cube = drawn({2, 3, 4}), wild = whole({0, 3, -1, -4, 4, 9, -9, 2}, {2, 4});
 
 Lines taken() {
   return {
-      {"take", "jnp.take(x, y, 0)", {x, wild}, [](A x, A y) { return take(x, y, 0); }, any_dtype},
-      {"take", "jnp.take(x, y)", {x, wild}, [](A x, A y) { return take(x, y); }},
+      {"take", "jnp.take(x, y, 0)", {four_by_three, wild}, [](A x, A y) { return take(x, y, 0); }, any_dtype},
+      {"take", "jnp.take(x, y)", {four_by_three, wild}, [](A x, A y) { return take(x, y); }},
       {"take",
        "jnp.take(x, y, -1, mode='clip')",
-       {x, wild},
+       {four_by_three, wild},
        [](A x, A y) { return take(x, y, -1, IndexMode::clip); },
        any_dtype},
       {"take",
        "jnp.take(x, y, 0, mode='wrap')",
-       {x, wild},
+       {four_by_three, wild},
        [](A x, A y) { return take(x, y, 0, IndexMode::wrap); },
        any_dtype},
       {"take",
        "jnp.take(x, y, 0, fill_value=7)",
-       {x, wild},
+       {four_by_three, wild},
        [](A x, A y) { return take(x, y, 0, IndexMode::fill, 7); }},
-      {"take", "jnp.take(x, y, 0)", {x, whole({})}, [](A x, A y) { return take(x, y, 0); }},
-      {"take_rows", "jnp.take(x, y, 0, mode='clip')", {x, wild}, [](A x, A y) { return take_rows(x, clip(y, 0, 3)); }},
+      {"take", "jnp.take(x, y, 0)", {four_by_three, whole({})}, [](A x, A y) { return take(x, y, 0); }},
+      {"take_rows",
+       "jnp.take(x, y, 0, mode='clip')",
+       {four_by_three, wild},
+       [](A x, A y) { return take_rows(x, clip(y, 0, 3)); }},
       {"take_along_axis",
        "jnp.take_along_axis(x, y, 1)",
-       {x, whole({0, 2, 1, 1, 0, 0, 2, 2}, {4, 2})},
+       {four_by_three, whole({0, 2, 1, 1, 0, 0, 2, 2}, {4, 2})},
        [](A x, A y) { return take_along_axis(x, y, 1); },
        any_dtype},
       {"take_along_axis",
        "jnp.take_along_axis(x, y, -2)",
-       {x, whole({3, 0, 1}, {1, 3})},
+       {four_by_three, whole({3, 0, 1}, {1, 3})},
        [](A x, A y) { return take_along_axis(x, y, -2); }},
       {"put_along_axis",
        "jnp.put_along_axis(x, y, z, 1, inplace=False)",
-       {x, whole({0, 2, 1, -1, 5, 0, -9, 2}, {4, 2}), drawn({4, 2})},
+       {four_by_three, whole({0, 2, 1, -1, 5, 0, -9, 2}, {4, 2}), drawn({4, 2})},
        [](A x, A y, A z) { return put_along_axis(x, y, z, 1); }},
       {"put_along_axis",
        "jnp.put_along_axis(x, y, 7, 0, inplace=False)",
-       {x, whole({3, 0, 1}, {1, 3})},
+       {four_by_three, whole({3, 0, 1}, {1, 3})},
        [](A x, A y) { return put_along_axis(x, y, 7, 0); },
        {.dtypes = numbers}},
       {"dynamic_slice",
        "lax.dynamic_slice(x, (y, z), (2, 2))",
-       {x, whole({9}, Shape{}), whole({-9}, Shape{})},
+       {four_by_three, whole({9}, Shape{}), whole({-9}, Shape{})},
        [](A x, A y, A z) {
          return dynamic_slice(x, Arrays{y, z}, {2, 2});
        },
        any_dtype},
       {"dynamic_slice",
        "lax.dynamic_slice(x, (y, z), (2, 2))",
-       {x, whole({-4}, Shape{}), whole({-2}, Shape{})},
+       {four_by_three, whole({-4}, Shape{}), whole({-2}, Shape{})},
        [](A x, A y, A z) {
          return dynamic_slice(x, Arrays{y, z}, {2, 2});
        }},
       {"dynamic_slice_in_dim",
        "lax.dynamic_slice_in_dim(x, y, 2, 0)",
-       {x, whole({3}, Shape{})},
+       {four_by_three, whole({3}, Shape{})},
        [](A x, A y) { return dynamic_slice_in_dim(x, y, 2, 0); }},
       {"dynamic_slice_in_dim",
        "lax.dynamic_slice_in_dim(x, y, 2, 1)",
-       {x, whole({-3}, Shape{})},
+       {four_by_three, whole({-3}, Shape{})},
        [](A x, A y) { return dynamic_slice_in_dim(x, y, 2, 1); }},
       {"dynamic_index_in_dim",
        "lax.dynamic_index_in_dim(x, y, 0)",
-       {x, whole({-1}, Shape{})},
+       {four_by_three, whole({-1}, Shape{})},
        [](A x, A y) { return dynamic_index_in_dim(x, y, 0); }},
       {"dynamic_index_in_dim",
        "lax.dynamic_index_in_dim(x, y, -1, keepdims=False)",
-       {x, whole({7}, Shape{})},
+       {four_by_three, whole({7}, Shape{})},
        [](A x, A y) { return dynamic_index_in_dim(x, y, -1, false); }},
       {"dynamic_update_slice",
        "lax.dynamic_update_slice(x, y, (z, w))",
-       {x, drawn({2, 2}), whole({3}, Shape{}), whole({-2}, Shape{})},
+       {four_by_three, drawn({2, 2}), whole({3}, Shape{}), whole({-2}, Shape{})},
        [](A x, A y, A z, A w) {
          return dynamic_update_slice(x, y, Arrays{z, w});
        },
        any_dtype},
       {"dynamic_update_slice_in_dim",
        "lax.dynamic_update_slice_in_dim(x, y, z, 0)",
-       {x, drawn({2, 3}), whole({-2}, Shape{})},
+       {four_by_three, drawn({2, 3}), whole({-2}, Shape{})},
        [](A x, A y, A z) { return dynamic_update_slice_in_dim(x, y, z, 0); }},
       {"dynamic_update_index_in_dim",
        "lax.dynamic_update_index_in_dim(x, y, z, 1)",
-       {x, drawn({4}), whole({-1}, Shape{})},
+       {four_by_three, drawn({4}), whole({-1}, Shape{})},
        [](A x, A y, A z) { return dynamic_update_index_in_dim(x, y, z, 1); }},
   };
 }
@@ -127,20 +126,20 @@ Lines indexed() {
        }},
       {"index",
        "x[5:1:-1, -99:99]",
-       {x},
+       {four_by_three},
        [](A x) {
          return index(x, {Slice{5, 1, -1}, Slice{-99, 99}});
        }},
       {"index",
        "x[3:1]",
-       {x},
+       {four_by_three},
        [](A x) {
          return index(x, {Slice{3, 1}});
        }},
-      {"index", "x[y]", {x, rows}, [](A x, A y) { return index(x, {y}); }, any_dtype},
+      {"index", "x[y]", {four_by_three, rows}, [](A x, A y) { return index(x, {y}); }, any_dtype},
       {"index",
        "x[y, z]",
-       {x, rows, columns},
+       {four_by_three, rows, columns},
        [](A x, A y, A z) {
          return index(x, {y, z});
        }},
@@ -158,67 +157,67 @@ Lines indexed() {
        }},
       {"index",
        "x[y[:, None], z]",
-       {x, rows, whole({0, 2})},
+       {four_by_three, rows, whole({0, 2})},
        [](A x, A y, A z) {
          return index(x, {expand_dims(y, 1), z});
        }},
       {"Place::get",
        "x.at[y].get(mode='fill', fill_value=7)",
-       {x, outside},
+       {four_by_three, outside},
        [](A x, A y) { return at(x, y).get(IndexMode::fill, 7); }},
       {"Place::get",
        "x.at[y].get(mode='fill')",
-       {x, outside},
+       {four_by_three, outside},
        [](A x, A y) { return at(x, y).get(IndexMode::fill); },
        any_dtype},
       {"Place::set",
        "x.at[y].set(z)",
-       {x, whole({0, 3, 9, -2}), drawn({4, 3})},
+       {four_by_three, whole({0, 3, 9, -2}), drawn({4, 3})},
        [](A x, A y, A z) { return at(x, y).set(z); },
        any_dtype},
       {"Place::set",
        "x.at[1:3, 0].set(2)",
-       {x},
+       {four_by_three},
        [](A x) {
          return at(x, Slice{1, 3}, 0).set(2);
        },
        {.dtypes = numbers}},
       {"Place::set",
        "x.at[y, z].set(w, mode='clip')",
-       {x, whole({0, 9, 1}), whole({2, 9, 0}), drawn({3})},
+       {four_by_three, whole({0, 9, 1}), whole({2, 9, 0}), drawn({3})},
        [](A x, A y, A z, A w) { return at(x, y, z).set(w, IndexMode::clip); }},
       {"Place::add",
        "x.at[y].add(z)",
-       {x, outside, drawn({5, 3})},
+       {four_by_three, outside, drawn({5, 3})},
        [](A x, A y, A z) { return at(x, y).add(z); },
        {.dtypes = numbers}},
       {"Place::add",
        "x.at[y, z].add(1)",
-       {x, outside, columns},
+       {four_by_three, outside, columns},
        [](A x, A y, A z) { return at(x, y, z).add(1); },
        {.dtypes = numbers}},
       {"Place::subtract",
        "x.at[y].subtract(z)",
-       {x, outside, drawn({3})},
+       {four_by_three, outside, drawn({3})},
        [](A x, A y, A z) { return at(x, y).subtract(z); }},
       {"Place::multiply",
        "x.at[y].multiply(z)",
-       {x, whole({0, 2, 9}), drawn({3, 3})},
+       {four_by_three, whole({0, 2, 9}), drawn({3, 3})},
        [](A x, A y, A z) { return at(x, y).multiply(z); },
        {.dtypes = numbers, .no_derivative = unique_alone}},
       {"Place::divide",
        "x.at[y].divide(z)",
-       {x, whole({0, 2, 9}), drawn({3, 3}, 1, 2)},
+       {four_by_three, whole({0, 2, 9}), drawn({3, 3}, 1, 2)},
        [](A x, A y, A z) { return at(x, y).divide(z); },
        {.no_derivative = unique_alone}},
       {"Place::min",
        "x.at[y].min(z)",
-       {x, outside, distinct({5, 3})},
+       {four_by_three, outside, distinct({5, 3})},
        [](A x, A y, A z) { return at(x, y).min(z); },
        {.dtypes = floats + integers}},
       {"Place::max",
        "x.at[y].max(z)",
-       {x, outside, distinct({5, 3})},
+       {four_by_three, outside, distinct({5, 3})},
        [](A x, A y, A z) { return at(x, y).max(z); },
        {.dtypes = floats + integers}},
   };
@@ -233,44 +232,44 @@ Lines windows_and_segments() {
   return {
       {"gather",
        "lax.gather(x, y, lax.GatherDimensionNumbers((1,), (0,), (0, 1)), (1, 2), mode='clip')",
-       {x, places},
+       {four_by_three, places},
        [](A x, A y) {
          return gather(x, y, {{1}, {0}, {0, 1}}, {1, 2}, IndexMode::clip);
        },
        any_dtype},
       {"gather",
        "lax.gather(x, y, lax.GatherDimensionNumbers((1,), (0,), (0, 1)), (1, 2), mode='fill', fill_value=3)",
-       {x, places},
+       {four_by_three, places},
        [](A x, A y) {
          return gather(x, y, {{1}, {0}, {0, 1}}, {1, 2}, IndexMode::fill, 3);
        }},
       {"scatter",
        "lax.scatter(x, y, z, lax.ScatterDimensionNumbers((1,), (0,), (0, 1)))",
-       {x, away, updates},
+       {four_by_three, away, updates},
        [dims](A x, A y, A z) { return scatter(x, y, z, dims); },
        any_dtype},
       {"scatter_add",
        "lax.scatter_add(x, y, z, lax.ScatterDimensionNumbers((1,), (0,), (0, 1)))",
-       {x, places, updates},
+       {four_by_three, places, updates},
        [dims](A x, A y, A z) { return scatter_add(x, y, z, dims); },
        {.dtypes = numbers}},
       {"scatter_mul",
        "lax.scatter_mul(x, y, z, lax.ScatterDimensionNumbers((1,), (0,), (0, 1)))",
-       {x, away, updates},
+       {four_by_three, away, updates},
        [dims](A x, A y, A z) { return scatter_mul(x, y, z, dims); },
        unique},
       {"scatter_min",
        "lax.scatter_min(x, y, z, lax.ScatterDimensionNumbers((1,), (0,), (0, 1)), mode='clip')",
-       {x, places, updates},
+       {four_by_three, places, updates},
        [dims](A x, A y, A z) { return scatter_min(x, y, z, dims, IndexMode::clip); },
        {.dtypes = floats + integers, .no_derivative = "JAX's is infinite where an index is clipped"}},
       {"scatter_min",
        "lax.scatter_min(x, y, z, lax.ScatterDimensionNumbers((1,), (0,), (0, 1)))",
-       {x, away, updates},
+       {four_by_three, away, updates},
        [dims](A x, A y, A z) { return scatter_min(x, y, z, dims); }},
       {"scatter_max",
        "lax.scatter_max(x, y, z, lax.ScatterDimensionNumbers((1,), (0,), (0, 1)))",
-       {x, places, updates},
+       {four_by_three, places, updates},
        [dims](A x, A y, A z) { return scatter_max(x, y, z, dims); },
        {.dtypes = floats + integers}},
       {"segment_sum",
@@ -296,7 +295,7 @@ Lines windows_and_segments() {
   };
 }
 
-Lines products() {
+Lines indexing_products() {
   const Room sums{1e-5, 0, "long sums in another order"};
   Lines lines = {
       {"dot_general",
@@ -328,18 +327,20 @@ Lines products() {
                      {.dtypes = numbers, .room = sums}});
   };
   add("jnp.einsum('bij,bjk->bik', x, y)", "bij,bjk->bik", cube, drawn({2, 4, 5}));
-  add("jnp.einsum('ij,kj', x, y)", "ij,kj", x, drawn({2, 3}));
-  add("jnp.einsum('...i,i...->...', x, y)", "...i,i...->...", x, drawn({3, 4}));
+  add("jnp.einsum('ij,kj', x, y)", "ij,kj", four_by_three, drawn({2, 3}));
+  add("jnp.einsum('...i,i...->...', x, y)", "...i,i...->...", four_by_three, drawn({3, 4}));
   add("jnp.einsum('ii,j->ij', x, y)", "ii,j->ij", drawn({3, 3}), drawn({2}));
   add("jnp.einsum('a,b->ba', x, y)", "a,b->ba", drawn({2}), drawn({3}));
-  add("jnp.einsum('ij,ij->', x, y)", "ij,ij->", x, x);
+  add("jnp.einsum('ij,ij->', x, y)", "ij,ij->", four_by_three, four_by_three);
   lines.push_back({"einsum", "jnp.einsum('ii', x)", {drawn({3, 3})}, [](A x) { return einsum("ii", {x}); }});
-  lines.push_back({"einsum", "jnp.einsum('ba', x)", {x}, [](A x) { return einsum("ba", {x}); }});
+  lines.push_back({"einsum", "jnp.einsum('ba', x)", {four_by_three}, [](A x) { return einsum("ba", {x}); }});
   lines.push_back({"einsum", "jnp.einsum('...ij->...ji', x)", {cube}, [](A x) { return einsum("...ij->...ji", {x}); }});
-  lines.push_back(
-      {"einsum", "jnp.einsum('ab,bc,cd->ad', x, y, z)", {x, drawn({3, 5}), drawn({5, 2})}, [](A x, A y, A z) {
-         return einsum("ab,bc,cd->ad", {x, y, z});
-       }});
+  lines.push_back({"einsum",
+                   "jnp.einsum('ab,bc,cd->ad', x, y, z)",
+                   {four_by_three, drawn({3, 5}), drawn({5, 2})},
+                   [](A x, A y, A z) {
+                     return einsum("ab,bc,cd->ad", {x, y, z});
+                   }});
   return lines;
 }
 
@@ -347,7 +348,7 @@ Lines products() {
 
 Lines indexing_lines() {
   Lines lines = taken();
-  for (const Lines& part : {indexed(), windows_and_segments(), products()}) {
+  for (const Lines& part : {indexed(), windows_and_segments(), indexing_products()}) {
     lines.insert(lines.end(), part.begin(), part.end());
   }
   return lines;

@@ -9,28 +9,27 @@
 namespace lockstep::tests::functions {
 namespace {
 
-const std::vector<DType> numbers = floats + integers + complexes;
-const std::vector<DType> everything = numbers + booleans;
 const Room solves{1e-4, 1e-11, "conditions above 10"};
 const Options solving = {.dtypes = floats + complexes, .room = solves};
 
-const Input square = drawn({2, 4, 4}), tall = drawn({5, 3}), wide = drawn({3, 5}), b = drawn({2, 4, 3});
-const Input one = drawn({4, 4}), v = drawn({4});
+const Input square_pair = drawn({2, 4, 4}), tall_matrix = drawn({5, 3}), wide_matrix = drawn({3, 5}),
+            right_sides = drawn({2, 4, 3});
+const Input square_matrix = drawn({4, 4}), four = drawn({4});
 
 /// Well conditioned.
-Array definite(A a) { return matmul(a, conj(swapaxes(a, -1, -2))) + eye(a.dim(-1), a.dtype()); }
+Array definite_product(A a) { return matmul(a, conj(swapaxes(a, -1, -2))) + eye(a.dim(-1), a.dtype()); }
 
 Lines factors() {
   return {
       {"linalg::cholesky",
        "jnp.linalg.cholesky(definite(x))",
-       {square},
-       [](A x) { return linalg::cholesky(definite(x)); },
+       {square_pair},
+       [](A x) { return linalg::cholesky(definite_product(x)); },
        solving},
       {"linalg::cholesky",
        "jnp.linalg.cholesky(definite(x), upper=True)",
-       {square},
-       [](A x) { return linalg::cholesky(definite(x), true); },
+       {square_pair},
+       [](A x) { return linalg::cholesky(definite_product(x), true); },
        solving},
       {"linalg::cholesky",
        "jnp.linalg.cholesky(x)",
@@ -39,12 +38,12 @@ Lines factors() {
        {.no_derivative = "there is no factor"}},
       {"linalg::cholesky",
        "jnp.linalg.cholesky(definite(x), symmetrize_input=False)",
-       {one},
-       [](A x) { return linalg::cholesky(definite(x), false, false); },
+       {square_matrix},
+       [](A x) { return linalg::cholesky(definite_product(x), false, false); },
        solving},
       {"linalg::qr",
        "jnp.linalg.qr(x)",
-       {tall},
+       {tall_matrix},
        [](A x) {
          const auto [q, r] = linalg::qr(x);
          return std::pair(q, r);
@@ -52,7 +51,7 @@ Lines factors() {
        solving},
       {"linalg::qr",
        "jnp.linalg.qr(x)",
-       {square},
+       {square_pair},
        [](A x) {
          const auto [q, r] = linalg::qr(x);
          return std::pair(q, r);
@@ -60,14 +59,14 @@ Lines factors() {
        solving},
       {"linalg::qr",
        "jnp.linalg.qr(x, 'complete')[1]",
-       {tall},
+       {tall_matrix},
        [](A x) { return linalg::qr(x, true).r; },
        {.dtypes = floats + complexes,
         .no_derivative = "a matrix does not determine the columns that full_matrices adds",
         .room = solves}},
       {"linalg::svd",
        "signed_svd(x)",
-       {tall},
+       {tall_matrix},
        [](A x) {
          const auto [u, s, vh] = linalg::svd(x, false);
          return Arrays{u, s, vh};
@@ -75,30 +74,30 @@ Lines factors() {
        {.dtypes = floats + complexes, .no_derivative = "JAX's signs are those of LAPACK", .room = solves}},
       {"linalg::svd",
        "(lambda f: (f[0] * f[1]) @ f[2])(jnp.linalg.svd(x, full_matrices=False))",
-       {wide},
+       {wide_matrix},
        [](A x) {
          const auto [u, s, vh] = linalg::svd(x, false);
          return matmul(u * s, vh);
        },
        solving},
-      {"linalg::svdvals", "jnp.linalg.svdvals(x)", {wide}, [](A x) { return linalg::svdvals(x); }, solving},
+      {"linalg::svdvals", "jnp.linalg.svdvals(x)", {wide_matrix}, [](A x) { return linalg::svdvals(x); }, solving},
       {"linalg::eigh",
        "(lambda f: (f[0], (f[1] * f[0][..., None, :]**2) @ f[1].conj().mT))(jnp.linalg.eigh(x))",
-       {square},
+       {square_pair},
        [](A x) {
          const auto [values, vectors] = linalg::eigh(x);
          return Arrays{values, matmul(vectors * expand_dims(values * values, -2), conj(swapaxes(vectors, -1, -2)))};
        },
        solving},
-      {"linalg::eigvalsh", "jnp.linalg.eigvalsh(x)", {square}, [](A x) { return linalg::eigvalsh(x); }, solving},
+      {"linalg::eigvalsh", "jnp.linalg.eigvalsh(x)", {square_pair}, [](A x) { return linalg::eigvalsh(x); }, solving},
       {"linalg::eigvalsh",
        "jnp.linalg.eigvalsh(x, UPLO='U', symmetrize_input=False)",
-       {one},
+       {square_matrix},
        [](A x) { return linalg::eigvalsh(x, false, false); },
        {.dtypes = floats + complexes, .no_derivative = "of one triangle or of both", .room = solves}},
       {"linalg::lu_factor",
        "lax.linalg.lu(x)",
-       {square},
+       {square_pair},
        [](A x) {
          const auto [lu, pivots, permutation] = linalg::lu_factor(x);
          return Arrays{lu, pivots, permutation};
@@ -109,61 +108,73 @@ Lines factors() {
 
 Lines systems() {
   return {
-      {"linalg::solve", "jnp.linalg.solve(x, y)", {square, b}, [](A x, A y) { return linalg::solve(x, y); }, solving},
-      {"linalg::solve", "jnp.linalg.solve(x, y)", {one, v}, [](A x, A y) { return linalg::solve(x, y); }, solving},
-      {"linalg::solve", "jnp.linalg.solve(x, y)", {square, v}, [](A x, A y) { return linalg::solve(x, y); }, solving},
-      {"linalg::inv", "jnp.linalg.inv(x)", {square}, [](A x) { return linalg::inv(x); }, solving},
+      {"linalg::solve",
+       "jnp.linalg.solve(x, y)",
+       {square_pair, right_sides},
+       [](A x, A y) { return linalg::solve(x, y); },
+       solving},
+      {"linalg::solve",
+       "jnp.linalg.solve(x, y)",
+       {square_matrix, four},
+       [](A x, A y) { return linalg::solve(x, y); },
+       solving},
+      {"linalg::solve",
+       "jnp.linalg.solve(x, y)",
+       {square_pair, four},
+       [](A x, A y) { return linalg::solve(x, y); },
+       solving},
+      {"linalg::inv", "jnp.linalg.inv(x)", {square_pair}, [](A x) { return linalg::inv(x); }, solving},
       {"linalg::lu_solve",
        "jsp.linalg.lu_solve(jsp.linalg.lu_factor(x), y)",
-       {one, v},
+       {square_matrix, four},
        [](A x, A y) { return linalg::lu_solve(linalg::lu_factor(x), y); },
        solving},
       {"linalg::lu_solve",
        "jsp.linalg.lu_solve(jsp.linalg.lu_factor(x), y, 1)",
-       {square, b},
+       {square_pair, right_sides},
        [](A x, A y) { return linalg::lu_solve(linalg::lu_factor(x), y, true); },
        solving},
       {"linalg::cho_factor",
        "jsp.linalg.cho_factor(definite(x))[0]",
-       {square},
-       [](A x) { return linalg::cho_factor(definite(x)).factor; },
+       {square_pair},
+       [](A x) { return linalg::cho_factor(definite_product(x)).factor; },
        solving},
       {"linalg::cho_factor",
        "jsp.linalg.cho_factor(definite(x), lower=True)[0]",
-       {one},
-       [](A x) { return linalg::cho_factor(definite(x), true).factor; },
+       {square_matrix},
+       [](A x) { return linalg::cho_factor(definite_product(x), true).factor; },
        solving},
       {"linalg::cho_solve",
        "jsp.linalg.cho_solve(jsp.linalg.cho_factor(definite(x)), y)",
-       {one, v},
-       [](A x, A y) { return linalg::cho_solve(linalg::cho_factor(definite(x)), y); },
+       {square_matrix, four},
+       [](A x, A y) { return linalg::cho_solve(linalg::cho_factor(definite_product(x)), y); },
        solving},
       {"linalg::cho_solve",
        "jsp.linalg.cho_solve((jnp.linalg.cholesky(definite(x)), True), y)",
-       {one, v},
-       [](A x, A y) { return linalg::cho_solve(linalg::cholesky(definite(x)), y); },
+       {square_matrix, four},
+       [](A x, A y) { return linalg::cho_solve(linalg::cholesky(definite_product(x)), y); },
        solving},
       {"linalg::cho_solve",
        "jsp.linalg.cho_solve((jnp.linalg.cholesky(definite(x), upper=True), False), y)",
-       {square, b},
-       [](A x, A y) { return linalg::cho_solve(linalg::cholesky(definite(x), true), y, false); },
+       {square_pair, right_sides},
+       [](A x, A y) { return linalg::cho_solve(linalg::cholesky(definite_product(x), true), y, false); },
        solving},
       {"linalg::solve_triangular",
        "jsp.linalg.solve_triangular(definite(x), y)",
-       {one, v},
-       [](A x, A y) { return linalg::solve_triangular(definite(x), y); },
+       {square_matrix, four},
+       [](A x, A y) { return linalg::solve_triangular(definite_product(x), y); },
        solving},
       {"linalg::solve_triangular",
        "jsp.linalg.solve_triangular(definite(x), y, lower=True, trans=1)",
-       {square, b},
-       [](A x, A y) { return linalg::solve_triangular(definite(x), y, {.lower = true, .transposed = true}); },
+       {square_pair, right_sides},
+       [](A x, A y) { return linalg::solve_triangular(definite_product(x), y, {.lower = true, .transposed = true}); },
        solving},
       {"linalg::solve_triangular",
        "jsp.linalg.solve_triangular(x, y, unit_diagonal=True)",
-       {square, b},
+       {square_pair, right_sides},
        [](A x, A y) { return linalg::solve_triangular(x, y, {.unit_diagonal = true}); },
        solving},
-      {"linalg::pinv", "jnp.linalg.pinv(x)", {tall}, [](A x) { return linalg::pinv(x); }, solving},
+      {"linalg::pinv", "jnp.linalg.pinv(x)", {tall_matrix}, [](A x) { return linalg::pinv(x); }, solving},
       {"linalg::pinv",
        "jnp.linalg.pinv(x)",
        {given({1, 2, 2, 4, 3, 6}, {3, 2})},
@@ -171,7 +182,7 @@ Lines systems() {
        solving},
       {"linalg::lstsq",
        "jnp.linalg.lstsq(x, y)",
-       {tall, drawn({5, 2})},
+       {tall_matrix, drawn({5, 2})},
        [](A x, A y) {
          const auto [solution, residuals, rank, s] = linalg::lstsq(x, y);
          return Arrays{solution, residuals, rank, s};
@@ -179,7 +190,7 @@ Lines systems() {
        solving},
       {"linalg::lstsq",
        "jnp.linalg.lstsq(x, y)[0]",
-       {wide, drawn({3})},
+       {wide_matrix, drawn({3})},
        [](A x, A y) { return linalg::lstsq(x, y).x; },
        solving},
   };
@@ -187,40 +198,40 @@ Lines systems() {
 
 Lines numbers_of_a_matrix() {
   Lines lines = {
-      {"linalg::det", "jnp.linalg.det(x)", {square}, [](A x) { return linalg::det(x); }, solving},
+      {"linalg::det", "jnp.linalg.det(x)", {square_pair}, [](A x) { return linalg::det(x); }, solving},
       {"linalg::det", "jnp.linalg.det(x)", {drawn({2, 3, 3})}, [](A x) { return linalg::det(x); }, solving},
       {"linalg::det", "jnp.linalg.det(x)", {drawn({2, 2})}, [](A x) { return linalg::det(x); }, solving},
       {"linalg::slogdet",
        "tuple(jnp.linalg.slogdet(x))",
-       {square},
+       {square_pair},
        [](A x) {
          const auto [sign, logabsdet] = linalg::slogdet(x);
          return std::pair(sign, logabsdet);
        },
        solving},
-      {"linalg::cond", "jnp.linalg.cond(x)", {tall}, [](A x) { return linalg::cond(x); }, solving},
-      {"linalg::cond", "jnp.linalg.cond(x, 1)", {square}, [](A x) { return linalg::cond(x, 1); }, solving},
+      {"linalg::cond", "jnp.linalg.cond(x)", {tall_matrix}, [](A x) { return linalg::cond(x); }, solving},
+      {"linalg::cond", "jnp.linalg.cond(x, 1)", {square_pair}, [](A x) { return linalg::cond(x, 1); }, solving},
       {"linalg::matrix_rank",
        "jnp.linalg.matrix_rank(x)",
        {given({1, 2, 2, 4, 3, 6}, {3, 2})},
        [](A x) { return linalg::matrix_rank(x); }},
-      {"linalg::trace", "jnp.trace(x)", {one}, [](A x) { return linalg::trace(x); }, {.dtypes = everything}},
-      {"linalg::trace", "jnp.trace(x, 1, -2, -1)", {b}, [](A x) { return linalg::trace(x, 1, -2, -1); }},
+      {"linalg::trace", "jnp.trace(x)", {square_matrix}, [](A x) { return linalg::trace(x); }, {.dtypes = everything}},
+      {"linalg::trace", "jnp.trace(x, 1, -2, -1)", {right_sides}, [](A x) { return linalg::trace(x, 1, -2, -1); }},
       {"linalg::matrix_power",
        "jnp.linalg.matrix_power(x, 3)",
-       {square},
+       {square_pair},
        [](A x) { return linalg::matrix_power(x, 3); },
        {.dtypes = numbers, .room = solves}},
       {"linalg::matrix_power",
        "jnp.linalg.matrix_power(x, 0)",
-       {square},
+       {square_pair},
        [](A x) { return linalg::matrix_power(x, 0); }},
       {"linalg::matrix_power",
        "jnp.linalg.matrix_power(x, -2)",
-       {one},
+       {square_matrix},
        [](A x) { return linalg::matrix_power(x, -2); },
        {.dtypes = floats + complexes, .room = {1e-3, 1e-10, "a power of an inverse"}}},
-      {"linalg::expm", "jsp.linalg.expm(x)", {one}, [](A x) { return linalg::expm(x); }, solving},
+      {"linalg::expm", "jsp.linalg.expm(x)", {square_matrix}, [](A x) { return linalg::expm(x); }, solving},
       {"linalg::expm",
        "jsp.linalg.expm(x)",
        {drawn({2, 3, 3}, -8, 8)},
@@ -235,21 +246,22 @@ Lines numbers_of_a_matrix() {
                      [options](A x) { return linalg::norm(x, options); },
                      {.dtypes = dtypes, .room = solves}});
   };
-  norm("jnp.linalg.norm(x)", square, {}, floats + complexes + std::vector<DType>{int32});
-  norm("jnp.linalg.norm(x, 1)", v, {.order = 1}, floats + complexes);
-  norm("jnp.linalg.norm(x, jnp.inf)", v, {.order = inf}, floats + complexes);
-  norm("jnp.linalg.norm(x, -jnp.inf)", v, {.order = -inf});
-  norm("jnp.linalg.norm(x, 0)", v, {.order = 0});
-  norm("jnp.linalg.norm(x, 3)", v, {.order = 3});
-  norm("jnp.linalg.norm(x, 2.5, axis=-1, keepdims=True)", tall, {.order = 2.5, .axes = Axes{-1}, .keep = true});
-  norm("jnp.linalg.norm(x, 'fro')", tall, {.order = "fro"}, floats + complexes);
-  norm("jnp.linalg.norm(x, 'nuc')", tall, {.order = "nuc"});
-  norm("jnp.linalg.norm(x, 1)", tall, {.order = 1});
-  norm("jnp.linalg.norm(x, -1)", tall, {.order = -1});
-  norm("jnp.linalg.norm(x, 2, axis=(0, 2))", b, {.order = 2, .axes = Axes{0, 2}});
-  norm("jnp.linalg.norm(x, -2, axis=(0, 2), keepdims=True)", b, {.order = -2, .axes = Axes{0, 2}, .keep = true});
-  norm("jnp.linalg.norm(x, jnp.inf, axis=(1, 2))", b, {.order = inf, .axes = Axes{1, 2}});
-  norm("jnp.linalg.norm(x, -jnp.inf)", tall, {.order = -inf});
+  norm("jnp.linalg.norm(x)", square_pair, {}, floats + complexes + std::vector<DType>{int32});
+  norm("jnp.linalg.norm(x, 1)", four, {.order = 1}, floats + complexes);
+  norm("jnp.linalg.norm(x, jnp.inf)", four, {.order = inf}, floats + complexes);
+  norm("jnp.linalg.norm(x, -jnp.inf)", four, {.order = -inf});
+  norm("jnp.linalg.norm(x, 0)", four, {.order = 0});
+  norm("jnp.linalg.norm(x, 3)", four, {.order = 3});
+  norm("jnp.linalg.norm(x, 2.5, axis=-1, keepdims=True)", tall_matrix, {.order = 2.5, .axes = Axes{-1}, .keep = true});
+  norm("jnp.linalg.norm(x, 'fro')", tall_matrix, {.order = "fro"}, floats + complexes);
+  norm("jnp.linalg.norm(x, 'nuc')", tall_matrix, {.order = "nuc"});
+  norm("jnp.linalg.norm(x, 1)", tall_matrix, {.order = 1});
+  norm("jnp.linalg.norm(x, -1)", tall_matrix, {.order = -1});
+  norm("jnp.linalg.norm(x, 2, axis=(0, 2))", right_sides, {.order = 2, .axes = Axes{0, 2}});
+  norm("jnp.linalg.norm(x, -2, axis=(0, 2), keepdims=True)", right_sides,
+       {.order = -2, .axes = Axes{0, 2}, .keep = true});
+  norm("jnp.linalg.norm(x, jnp.inf, axis=(1, 2))", right_sides, {.order = inf, .axes = Axes{1, 2}});
+  norm("jnp.linalg.norm(x, -jnp.inf)", tall_matrix, {.order = -inf});
   return lines;
 }
 
@@ -258,14 +270,14 @@ Lines products_and_diagonals() {
   return {
       {"linalg::multi_dot",
        "jnp.linalg.multi_dot([x, y, z])",
-       {tall, wide, drawn({5, 2})},
+       {tall_matrix, wide_matrix, drawn({5, 2})},
        [](A x, A y, A z) {
          return linalg::multi_dot(Arrays{x, y, z});
        },
        {.room = solves}},
       {"linalg::multi_dot",
        "jnp.linalg.multi_dot([x, y, x])",
-       {v, one},
+       {four, square_matrix},
        [](A x, A y) {
          return linalg::multi_dot(Arrays{x, y, x});
        },
@@ -286,15 +298,15 @@ Lines products_and_diagonals() {
        [](A x, A y) { return linalg::cross(x, y, 0); }},
       {"linalg::outer",
        "jnp.outer(x, y)",
-       {drawn({2, 2}), v},
+       {drawn({2, 2}), four},
        [](A x, A y) { return linalg::outer(x, y); },
        any_number},
       {"linalg::inner",
        "jnp.inner(x, y)",
-       {b, drawn({5, 3})},
+       {right_sides, drawn({5, 3})},
        [](A x, A y) { return linalg::inner(x, y); },
        any_number},
-      {"linalg::inner", "jnp.inner(x, y)", {v, drawn({})}, [](A x, A y) { return linalg::inner(x, y); }},
+      {"linalg::inner", "jnp.inner(x, y)", {four, drawn({})}, [](A x, A y) { return linalg::inner(x, y); }},
       {"linalg::kron",
        "jnp.kron(x, y)",
        {drawn({2, 3}), drawn({3, 2})},
@@ -303,41 +315,63 @@ Lines products_and_diagonals() {
       {"linalg::kron", "jnp.kron(x, y)", {drawn({2}), drawn({3, 2})}, [](A x, A y) { return linalg::kron(x, y); }},
       {"linalg::tensordot",
        "jnp.tensordot(x, y)",
-       {b, drawn({4, 3, 2})},
+       {right_sides, drawn({4, 3, 2})},
        [](A x, A y) { return linalg::tensordot(x, y); },
        {.dtypes = numbers, .room = {1e-5, 0, "sums"}}},
-      {"linalg::tensordot", "jnp.tensordot(x, y, 0)", {v, v}, [](A x, A y) { return linalg::tensordot(x, y, 0); }},
+      {"linalg::tensordot",
+       "jnp.tensordot(x, y, 0)",
+       {four, four},
+       [](A x, A y) { return linalg::tensordot(x, y, 0); }},
       {"linalg::tensordot",
        "jnp.tensordot(x, y, ((0, -1), (1, 0)))",
-       {b, drawn({3, 2})},
+       {right_sides, drawn({3, 2})},
        [](A x, A y) {
          return linalg::tensordot(x, y, {{0, -1}, {1, 0}});
        }},
-      {"linalg::dot", "jnp.dot(x, y)", {b, drawn({5, 3, 2})}, [](A x, A y) { return linalg::dot(x, y); }, any_number},
-      {"linalg::dot", "jnp.dot(x, y)", {b, drawn({3})}, [](A x, A y) { return linalg::dot(x, y); }},
-      {"linalg::dot", "jnp.dot(x, y)", {v, v}, [](A x, A y) { return linalg::dot(x, y); }, any_number},
-      {"linalg::dot", "jnp.dot(x, y)", {drawn({}), v}, [](A x, A y) { return linalg::dot(x, y); }},
+      {"linalg::dot",
+       "jnp.dot(x, y)",
+       {right_sides, drawn({5, 3, 2})},
+       [](A x, A y) { return linalg::dot(x, y); },
+       any_number},
+      {"linalg::dot", "jnp.dot(x, y)", {right_sides, drawn({3})}, [](A x, A y) { return linalg::dot(x, y); }},
+      {"linalg::dot", "jnp.dot(x, y)", {four, four}, [](A x, A y) { return linalg::dot(x, y); }, any_number},
+      {"linalg::dot", "jnp.dot(x, y)", {drawn({}), four}, [](A x, A y) { return linalg::dot(x, y); }},
       {"linalg::matvec",
        "jnp.matvec(x, y)",
-       {b, drawn({3})},
+       {right_sides, drawn({3})},
        [](A x, A y) { return linalg::matvec(x, y); },
        any_number},
-      {"linalg::vecmat", "jnp.vecmat(x, y)", {v, b}, [](A x, A y) { return linalg::vecmat(x, y); }, any_number},
+      {"linalg::vecmat",
+       "jnp.vecmat(x, y)",
+       {four, right_sides},
+       [](A x, A y) { return linalg::vecmat(x, y); },
+       any_number},
       {"linalg::diagflat",
        "jnp.diagflat(x, 1)",
        {drawn({2, 2})},
        [](A x) { return linalg::diagflat(x, 1); },
        any_dtype},
-      {"linalg::vander", "jnp.vander(x)", {v}, [](A x) { return linalg::vander(x); }, {.dtypes = floats + integers}},
-      {"linalg::vander", "jnp.vander(x, 3, increasing=True)", {v}, [](A x) { return linalg::vander(x, 3, true); }},
-      {"linalg::vdot", "jnp.vdot(x, y)", {drawn({2, 2}), v}, [](A x, A y) { return linalg::vdot(x, y); }, any_number},
-      {"linalg::diagonal", "jnp.diagonal(x, 1)", {one}, [](A x) { return linalg::diagonal(x, 1); }, any_dtype},
-      {"linalg::diagonal", "jnp.diagonal(x, -2, -1, 0)", {b}, [](A x) { return linalg::diagonal(x, -2, -1, 0); }},
-      {"linalg::diagonal", "jnp.diagonal(x, 9)", {one}, [](A x) { return linalg::diagonal(x, 9); }},
-      {"linalg::diag", "jnp.diag(x, -1)", {v}, [](A x) { return linalg::diag(x, -1); }, any_dtype},
-      {"linalg::diag", "jnp.diag(x, 2)", {one}, [](A x) { return linalg::diag(x, 2); }},
-      {"linalg::tril", "jnp.tril(x, 1)", {b}, [](A x) { return linalg::tril(x, 1); }, any_dtype},
-      {"linalg::triu", "jnp.triu(x, -1)", {b}, [](A x) { return linalg::triu(x, -1); }, any_dtype},
+      {"linalg::vander", "jnp.vander(x)", {four}, [](A x) { return linalg::vander(x); }, {.dtypes = floats + integers}},
+      {"linalg::vander", "jnp.vander(x, 3, increasing=True)", {four}, [](A x) { return linalg::vander(x, 3, true); }},
+      {"linalg::vdot",
+       "jnp.vdot(x, y)",
+       {drawn({2, 2}), four},
+       [](A x, A y) { return linalg::vdot(x, y); },
+       any_number},
+      {"linalg::diagonal",
+       "jnp.diagonal(x, 1)",
+       {square_matrix},
+       [](A x) { return linalg::diagonal(x, 1); },
+       any_dtype},
+      {"linalg::diagonal",
+       "jnp.diagonal(x, -2, -1, 0)",
+       {right_sides},
+       [](A x) { return linalg::diagonal(x, -2, -1, 0); }},
+      {"linalg::diagonal", "jnp.diagonal(x, 9)", {square_matrix}, [](A x) { return linalg::diagonal(x, 9); }},
+      {"linalg::diag", "jnp.diag(x, -1)", {four}, [](A x) { return linalg::diag(x, -1); }, any_dtype},
+      {"linalg::diag", "jnp.diag(x, 2)", {square_matrix}, [](A x) { return linalg::diag(x, 2); }},
+      {"linalg::tril", "jnp.tril(x, 1)", {right_sides}, [](A x) { return linalg::tril(x, 1); }, any_dtype},
+      {"linalg::triu", "jnp.triu(x, -1)", {right_sides}, [](A x) { return linalg::triu(x, -1); }, any_dtype},
   };
 }
 

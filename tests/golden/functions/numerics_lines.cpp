@@ -2,13 +2,13 @@
 #include <lockstep/einsum.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/grids.h>
-#include <lockstep/image.h>
+#include <lockstep/vision/image.h>
 #include <lockstep/linalg.h>
 #include <lockstep/products.h>
 #include <lockstep/ravel_tree.h>
 #include <lockstep/reduce.h>
 #include <lockstep/reductions.h>
-#include <lockstep/signal.h>
+#include <lockstep/scientific/signal.h>
 
 #include "tests/golden/functions/table.h"
 
@@ -16,11 +16,10 @@
 namespace lockstep::tests::functions {
 namespace {
 
-const Room sums{1e-5, 1e-13, "long sums in another order"};
-const Options summed = {.room = sums};
-const std::vector<DType> numbers = floats + complexes;
+const Room numerics_sums{1e-5, 1e-13, "long sums in another order"};
+const Options numerics_summed = {.room = numerics_sums};
 
-Lines products() {
+Lines numerics_products() {
   const Input a = drawn({3, 4}), b = drawn({4, 2}), narrow = drawn({3, 4}).of(bfloat16);
   const Input sizes = whole({2, 0, 3}), many = whole({1, 2, 9});
   return {
@@ -52,22 +51,22 @@ Lines products() {
        "ragged_dot(x, y, z)",
        {drawn({7, 4}), drawn({3, 4, 2}), sizes},
        [](A x, A y, A z) { return ragged_dot(x, y, z); },
-       summed},
+       numerics_summed},
       {"ragged_dot",
        "ragged_dot(x, y, z)",
        {drawn({40, 3}), drawn({3, 3, 5}), whole({11, 25, 4})},
        [](A x, A y, A z) { return ragged_dot(x, y, z); },
-       summed},
+       numerics_summed},
       {"ragged_dot",
        "ragged_dot(x, y, z)",
        {drawn({5, 3}), drawn({3, 3, 1}), many},
        [](A x, A y, A z) { return ragged_dot(x, y, z); },
-       summed},
+       numerics_summed},
       {"ragged_dot",
        "ragged_dot(x, y, z)",
        {drawn({0, 3}), drawn({3, 3, 1}), whole({0, 0, 0})},
        [](A x, A y, A z) { return ragged_dot(x, y, z); },
-       summed},
+       numerics_summed},
   };
 }
 
@@ -137,7 +136,7 @@ Lines grids() {
        "jnp.fill_diagonal(x, 7, inplace=False)",
        {drawn({3, 2})},
        [](A x) { return fill_diagonal(x, 7); },
-       {.dtypes = numbers + std::vector<DType>{int32}}},
+       {.dtypes = inexact_numbers + std::vector<DType>{int32}}},
       {"fill_diagonal",
        "jnp.fill_diagonal(x, y, inplace=False)",
        {drawn({3, 3, 3}), drawn({3})},
@@ -180,7 +179,7 @@ Lines reductions() {
        "lax.reduce(x, np.asarray(2, x.dtype), lax.mul, (1,))",
        {x},
        [product](A a) { return reduce(product, a, 2, 1); },
-       {.dtypes = numbers, .no_derivative = "JAX's is of products from 1 on"}},
+       {.dtypes = inexact_numbers, .no_derivative = "JAX's is of products from 1 on"}},
       {"reduce",
        "lax.reduce(x, np.asarray(2, x.dtype), lax.mul, (0, 1))",
        {drawn({0, 3})},
@@ -261,7 +260,7 @@ Lines matrices() {
        "tridiagonal_solve(x, y, z, w)",
        {diagonal, diagonal, diagonal, b},
        [](A x, A y, A z, A w) { return linalg::tridiagonal_solve(x, y + 5, z, w); },
-       {.dtypes = numbers, .room = room}},
+       {.dtypes = inexact_numbers, .room = room}},
       {"linalg::tridiagonal_solve",
        "tridiagonal_solve(x, y, z, w[:, None])[:, 0]",
        {drawn({1}), drawn({1}), drawn({1}), drawn({1})},
@@ -271,7 +270,7 @@ Lines matrices() {
        "root(definite(x))",
        {m},
        [](A x) { return linalg::sqrtm(matmul(x, conj(swapaxes(x, -1, -2))) + eye(3, x.dtype())); },
-       {.dtypes = numbers, .patched = "jax.scipy.linalg.sqrtm has no derivative", .room = room}},
+       {.dtypes = inexact_numbers, .patched = "jax.scipy.linalg.sqrtm has no derivative", .room = room}},
       {"linalg::sqrtm",
        "jnp.stack([jsp.linalg.sqrtm(a) for a in x.reshape(-1, 3, 3)]).reshape(x.shape).astype(x.dtype)",
        {given({4, 1, 0.5, -1, 3, 2, 0.25, 1, 5}, {3, 3})},
@@ -287,7 +286,7 @@ Lines matrices() {
          const Array w = linalg::eigvals(x);
          return Arrays{sum(w * w, -1), sum(w * w * w, -1), sum(exp(w), -1)};
        },
-       {.dtypes = numbers, .room = room}},
+       {.dtypes = inexact_numbers, .room = room}},
       {"linalg::eig",
        "matrix_of(*jnp.linalg.eig(x))",
        {m},
@@ -295,14 +294,14 @@ Lines matrices() {
          const auto [w, v] = linalg::eig(x);
          return linalg::solve(swapaxes(v, -1, -2), swapaxes(v * expand_dims(exp(w), -2), -1, -2));
        },
-       {.dtypes = numbers, .no_derivative = "JAX has none of eigenvectors", .room = room}},
+       {.dtypes = inexact_numbers, .no_derivative = "JAX has none of eigenvectors", .room = room}},
   };
 }
 
 Lines signals() {
   using namespace signal;
   const Room room{3e-5, 1e-12, "sums in another order"};
-  const Options plain = {.room = room}, all = {.dtypes = numbers, .room = room};
+  const Options plain = {.room = room}, all = {.dtypes = inexact_numbers, .room = room};
   const Input x = drawn({2, 13}), spectra = drawn({2, 5, 4}), window = drawn({6}, 0.5, 1);
   const auto parts = [](const Stft& s) { return Arrays{s.frequencies, s.times, s.values}; };
   return {
@@ -408,7 +407,7 @@ Lines images() {
        [](A a) {
          return resize(a, {2, 3, 9}, ResizeMethod::linear, false);
        },
-       {.dtypes = numbers, .room = room}},
+       {.dtypes = inexact_numbers, .room = room}},
       {"image::scale_and_translate",
        "jax.image.scale_and_translate(x, (2, 6, 3), (1, 2), y, z, 'cubic')",
        {x, given({1.5, 0.6}), given({0.3, -0.7})},
@@ -445,7 +444,7 @@ Lines images() {
                      [outside](A a, A i, A j) {
                        return map_coordinates(a, {i, j}, {.outside = outside});
                      },
-                     {.room = sums}});
+                     {.room = numerics_sums}});
   };
   add_map("jsp.ndimage.map_coordinates(x, [y, z], 1, 'constant')", Outside::constant);
   add_map("jsp.ndimage.map_coordinates(x, [y, z], 1, 'nearest')", Outside::nearest);
@@ -459,7 +458,7 @@ Lines images() {
 
 Lines numerics_lines() {
   Lines lines;
-  for (const Lines& part : {products(), grids(), reductions(), matrices(), signals(), images()}) {
+  for (const Lines& part : {numerics_products(), grids(), reductions(), matrices(), signals(), images()}) {
     lines.insert(lines.end(), part.begin(), part.end());
   }
   return lines;

@@ -6,58 +6,65 @@
 namespace lockstep::tests::functions {
 namespace {
 
-const std::vector<DType> real_numbers = floats + integers;
-const std::vector<DType> numbers = real_numbers + complexes;
-const std::vector<DType> everything = numbers + booleans;
-
-const Input x = drawn({3, 4}), apart = distinct({3, 4});
-const Input mixed = given({1, nan, -0.0, 0, -inf, 3, inf, 1, -2}, {9});
+const Input unsorted = drawn({3, 4}), distinct_matrix = distinct({3, 4});
+const Input mixed_row = given({1, nan, -0.0, 0, -inf, 3, inf, 1, -2}, {9});
 const Input ties = given({3, 1, 2, 1, 3, 3, 0, 0}, {2, 4});
 
 Lines accumulations() {
   return {
-      {"cumsum", "jnp.cumsum(x, 1)", {x}, [](A x) { return cumsum(x, 1); }, {.dtypes = numbers}},
+      {"cumsum", "jnp.cumsum(x, 1)", {unsorted}, [](A x) { return cumsum(x, 1); }, {.dtypes = numbers}},
       {"cumsum", "jnp.cumsum(x, 0)", {ties}, [](A x) { return cumsum(x, 0); }, {.dtypes = booleans}},
-      {"cumsum", "lax.cumsum(x, 1, reverse=True)", {x}, [](A x) { return cumsum(x, -1, true); }, {.dtypes = numbers}},
+      {"cumsum",
+       "lax.cumsum(x, 1, reverse=True)",
+       {unsorted},
+       [](A x) { return cumsum(x, -1, true); },
+       {.dtypes = numbers}},
       {"cumsum", "jnp.cumsum(x, 1)", {drawn({3, 0})}, [](A x) { return cumsum(x, 1); }},
-      {"cumsum", "jnp.cumsum(x, 0)", {mixed}, [](A x) { return cumsum(x); }},
-      {"cumprod", "jnp.cumprod(x, -1)", {x}, [](A x) { return cumprod(x, -1); }, {.dtypes = numbers}},
-      {"cumprod", "lax.cumprod(x, 0, reverse=True)", {x}, [](A x) { return cumprod(x, 0, true); }, {.dtypes = numbers}},
+      {"cumsum", "jnp.cumsum(x, 0)", {mixed_row}, [](A x) { return cumsum(x); }},
+      {"cumprod", "jnp.cumprod(x, -1)", {unsorted}, [](A x) { return cumprod(x, -1); }, {.dtypes = numbers}},
+      {"cumprod",
+       "lax.cumprod(x, 0, reverse=True)",
+       {unsorted},
+       [](A x) { return cumprod(x, 0, true); },
+       {.dtypes = numbers}},
       {"cumprod",
        "jnp.cumprod(x, 0)",
        {given({2, 0, 3, 0, 1})},
        [](A x) { return cumprod(x, 0); },
        {.no_derivative = "JAX's is NaN"}},
-      {"cummax", "lax.cummax(x, 1)", {apart}, [](A x) { return cummax(x, 1); }, {.dtypes = real_numbers}},
-      {"cummax", "lax.cummax(x, 0)", {mixed}, [](A x) { return cummax(x); }, {.no_derivative = "ties"}},
+      {"cummax", "lax.cummax(x, 1)", {distinct_matrix}, [](A x) { return cummax(x, 1); }, {.dtypes = real_numbers}},
+      {"cummax", "lax.cummax(x, 0)", {mixed_row}, [](A x) { return cummax(x); }, {.no_derivative = "ties"}},
       {"cummin",
        "lax.cummin(x, 1, reverse=True)",
-       {apart},
+       {distinct_matrix},
        [](A x) { return cummin(x, 1, true); },
        {.dtypes = real_numbers}},
-      {"cumlogsumexp", "lax.cumlogsumexp(x, 1)", {x}, [](A x) { return cumlogsumexp(x, 1); }},
-      {"cumlogsumexp", "lax.cumlogsumexp(x, 0, reverse=True)", {x}, [](A x) { return cumlogsumexp(x, 0, true); }},
-      {"nancumsum", "jnp.nancumsum(x, 0)", {mixed}, [](A x) { return nancumsum(x); }},
-      {"nancumsum", "jnp.nancumsum(x, 1)", {x}, [](A x) { return nancumsum(x, 1); }, {.dtypes = numbers}},
+      {"cumlogsumexp", "lax.cumlogsumexp(x, 1)", {unsorted}, [](A x) { return cumlogsumexp(x, 1); }},
+      {"cumlogsumexp",
+       "lax.cumlogsumexp(x, 0, reverse=True)",
+       {unsorted},
+       [](A x) { return cumlogsumexp(x, 0, true); }},
+      {"nancumsum", "jnp.nancumsum(x, 0)", {mixed_row}, [](A x) { return nancumsum(x); }},
+      {"nancumsum", "jnp.nancumsum(x, 1)", {unsorted}, [](A x) { return nancumsum(x, 1); }, {.dtypes = numbers}},
       {"nancumprod",
        "jnp.nancumprod(x, 1)",
        {given({1, nan, 2, nan, nan, 3}, {2, 3})},
        [](A x) { return nancumprod(x, 1); }},
       {"linear_recurrence",
        "lax.associative_scan(lambda p, q: (q[0] * p[0], q[0] * p[1] + q[1]), (x, y), axis=1)[1]",
-       {x, x},
+       {unsorted, unsorted},
        [](A x, A y) { return linear_recurrence(x, y, 1); }},
-      {"diff", "jnp.diff(x)", {x}, [](A x) { return diff(x); }, {.dtypes = everything}},
-      {"diff", "jnp.diff(x, 2, 0)", {x}, [](A x) { return diff(x, 2, 0); }, {.dtypes = numbers}},
-      {"diff", "jnp.diff(x, 0)", {x}, [](A x) { return diff(x, 0); }},
-      {"diff", "jnp.diff(x, 3, 0)", {x}, [](A x) { return diff(x, 3, 0); }},
-      {"ediff1d", "jnp.ediff1d(x)", {x}, [](A x) { return ediff1d(x); }, {.dtypes = numbers}},
+      {"diff", "jnp.diff(x)", {unsorted}, [](A x) { return diff(x); }, {.dtypes = everything}},
+      {"diff", "jnp.diff(x, 2, 0)", {unsorted}, [](A x) { return diff(x, 2, 0); }, {.dtypes = numbers}},
+      {"diff", "jnp.diff(x, 0)", {unsorted}, [](A x) { return diff(x, 0); }},
+      {"diff", "jnp.diff(x, 3, 0)", {unsorted}, [](A x) { return diff(x, 3, 0); }},
+      {"ediff1d", "jnp.ediff1d(x)", {unsorted}, [](A x) { return ediff1d(x); }, {.dtypes = numbers}},
       {"gradient",
        "jnp.gradient(x, axis=-1)",
-       {x},
+       {unsorted},
        [](A x) { return gradient(x); },
        {.dtypes = {float32, float64, int32}}},
-      {"gradient", "jnp.gradient(x, 0.5, axis=0)", {x}, [](A x) { return gradient(x, 0, 0.5); }},
+      {"gradient", "jnp.gradient(x, 0.5, axis=0)", {unsorted}, [](A x) { return gradient(x, 0, 0.5); }},
       {"gradient", "jnp.gradient(x, axis=0)", {drawn({2, 3})}, [](A x) { return gradient(x, 0); }},
   };
 }
@@ -65,16 +72,16 @@ Lines accumulations() {
 Lines orders() {
   const Input ascending = given({-1, 0, 0, 1, 2, 2, 3}), keys = given({-2, -1, 0, 0.5, 2, 3, 9});
   return {
-      {"sort", "jnp.sort(x)", {apart}, [](A x) { return sort(x); }, {.dtypes = everything}},
+      {"sort", "jnp.sort(x)", {distinct_matrix}, [](A x) { return sort(x); }, {.dtypes = everything}},
       {"sort",
        "jnp.sort(x, 0, descending=True)",
-       {apart},
+       {distinct_matrix},
        [](A x) { return sort(x, 0, true); },
        {.dtypes = real_numbers + booleans}},
-      {"sort", "jnp.sort(x)", {mixed}, [](A x) { return sort(x); }, {.no_derivative = "ties"}},
+      {"sort", "jnp.sort(x)", {mixed_row}, [](A x) { return sort(x); }, {.no_derivative = "ties"}},
       {"sort",
        "jnp.sort(x, descending=True)",
-       {mixed},
+       {mixed_row},
        [](A x) { return sort(x, -1, true); },
        {.no_derivative = "ties"}},
       {"sort", "jnp.sort(x)", {given({nan, 1, inf, nan})}, [](A x) { return sort(x); }, {.dtypes = complexes}},
@@ -84,8 +91,8 @@ Lines orders() {
        {ties},
        [](A x) { return argsort(x, 1, true); },
        {.dtypes = everything}},
-      {"argsort", "jnp.argsort(x)", {mixed}, [](A x) { return argsort(x); }},
-      {"argsort", "jnp.argsort(x, descending=True)", {mixed}, [](A x) { return argsort(x, -1, true); }},
+      {"argsort", "jnp.argsort(x)", {mixed_row}, [](A x) { return argsort(x); }},
+      {"argsort", "jnp.argsort(x, descending=True)", {mixed_row}, [](A x) { return argsort(x, -1, true); }},
       {"sort",
        "lax.sort((x, y), num_keys=1)",
        {ties, drawn({2, 4})},
@@ -142,14 +149,14 @@ Lines orders() {
   };
 }
 
-Lines counts() {
+Lines order_counts() {
   const Input few = whole({0, 3, 1, 3, 5, -1, 9}), rows = given({0, 1, 0, 2, 0, 0}, {2, 3});
   return {
       {"bincount", "jnp.bincount(x, length=6)", {few}, [](A x) { return bincount(x, 6); }, {.dtypes = {int32}}},
       {"bincount", "jnp.bincount(x, y, length=6)", {few, drawn({7})}, [](A x, A y) { return bincount(x, 6, y); }},
       {"histogram",
        "jnp.histogram(x, 4)",
-       {apart},
+       {distinct_matrix},
        [](A x) { return histogram(x, 4); },
        {.no_derivative = "of the edges in JAX alone"}},
       {"histogram",
@@ -204,7 +211,7 @@ Lines counts() {
 
 Lines order_lines() {
   Lines lines = accumulations();
-  for (const Lines& part : {orders(), counts()}) lines.insert(lines.end(), part.begin(), part.end());
+  for (const Lines& part : {orders(), order_counts()}) lines.insert(lines.end(), part.begin(), part.end());
   return lines;
 }
 

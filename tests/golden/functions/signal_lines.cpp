@@ -9,12 +9,13 @@ namespace lockstep::tests::functions {
 namespace {
 
 const std::vector<DType> any_number = floats + complexes + std::vector<DType>{int32, bool_};
-const Room sums{1e-5, 0, "long sums in another order"};
+const Room signal_sums{1e-5, 0, "long sums in another order"};
 
-Lines transforms() {
+Lines signal_transforms() {
   using fft::Norm;
   const Input x = drawn({3, 8}), odd = drawn({3, 7}), cube = drawn({2, 4, 6});
-  const Options all = {.dtypes = any_number, .room = sums}, real = {.dtypes = {float32, float64, int32}, .room = sums};
+  const Options all = {.dtypes = any_number, .room = signal_sums},
+                real = {.dtypes = {float32, float64, int32}, .room = signal_sums};
   return {
       {"fft::fft", "jnp.fft.fft(x)", {x}, [](A x) { return fft::fft(x); }, all},
       {"fft::fft", "jnp.fft.fft(x, 5, 0, 'ortho')", {odd}, [](A x) { return fft::fft(x, 5, 0, Norm::ortho); }, all},
@@ -100,9 +101,9 @@ Lines transforms() {
   };
 }
 
-Lines convolutions() {
+Lines signal_convolutions() {
   using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
-  const Options o = {.room = sums};
+  const Options o = {.room = signal_sums};
   const Input x = drawn({2, 6, 5, 4}), kernel = drawn({3, 2, 4, 6}), line = drawn({2, 9, 4}), narrow = drawn({3, 4, 2});
   const Input channels_first = drawn({2, 4, 6, 5}), outputs_first = drawn({6, 2, 3, 2});
   const std::string_view f = "conv_general_dilated";
@@ -212,7 +213,7 @@ Lines convolutions() {
        "jnp.convolve(x, y).astype(x.dtype)",
        {drawn({7}), drawn({3})},
        [](A x, A y) { return convolve(x, y); },
-       {.dtypes = {float32, float64, int32}, .room = sums}},
+       {.dtypes = {float32, float64, int32}, .room = signal_sums}},
       {"convolve",
        "jnp.convolve(x, y, 'same')",
        {drawn({3}), drawn({6})},
@@ -240,7 +241,7 @@ Lines convolutions() {
 Lines windows() {
   const Input x = distinct({2, 6, 5, 3}), m = distinct({6, 7});
   using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
-  const Options o = {.room = sums}, no_derivative = {.no_derivative = "JAX has none of a dilated maximum"};
+  const Options o = {.room = signal_sums}, no_derivative = {.no_derivative = "JAX has none of a dilated maximum"};
   return {
       {"window_max",
        "window(x, 'max', (1, 2, 2, 1), (1, 2, 2, 1), 'VALID')",
@@ -267,7 +268,7 @@ Lines windows() {
        [](A x) {
          return reduce_window_sum(x, {.window = {3, 2}, .strides = {2, 1}, .padding = "SAME"});
        },
-       {.dtypes = {float32, float64, int32}, .room = sums}},
+       {.dtypes = {float32, float64, int32}, .room = signal_sums}},
       {"reduce_window_sum",
        "window(x, 'add', (3, 2), (1, 1), ((1, 0), (2, 1)), (2, 1), (1, 2))",
        {m},
@@ -337,8 +338,8 @@ Lines windows() {
 }  // namespace
 
 Lines signal_lines() {
-  Lines lines = transforms();
-  for (const Lines& part : {convolutions(), windows()}) lines.insert(lines.end(), part.begin(), part.end());
+  Lines lines = signal_transforms();
+  for (const Lines& part : {signal_convolutions(), windows()}) lines.insert(lines.end(), part.begin(), part.end());
   return lines;
 }
 

@@ -1,8 +1,8 @@
 #include <lockstep/elementwise.h>
 #include <lockstep/linalg.h>
-#include <lockstep/minimize.h>
-#include <lockstep/odeint.h>
-#include <lockstep/solvers.h>
+#include <lockstep/scientific/minimize.h>
+#include <lockstep/scientific/odeint.h>
+#include <lockstep/scientific/solvers.h>
 
 #include "tests/golden/functions/table.h"
 
@@ -14,7 +14,7 @@ const Room converged{1e-4, 1e-9, "iterations end near the solution"};
 const Options iterated = {.dtypes = {float64, complex128}, .room = converged};
 const Input matrix = drawn({4, 4}), vector = drawn({4});
 
-Array definite(A a) { return matmul(a, conj(swapaxes(a, -1, -2))) + eye(a.dim(-1), a.dtype()); }
+Array definite_matrix(A a) { return matmul(a, conj(swapaxes(a, -1, -2))) + eye(a.dim(-1), a.dtype()); }
 Array general(A a) { return a + 4 * eye(a.dim(-1), a.dtype()); }
 Array cubic(A z, A x, A y) { return z * z * z + (x * x + 1) * z - y; }
 
@@ -24,12 +24,14 @@ Lines linear() {
       {"cg",
        "jsp.sparse.linalg.cg(definite(x), y, tol=1e-13)[0]",
        {matrix, vector},
-       [](A x, A y) { return cg(definite(x), y, {.tol = 1e-13}); },
+       [](A x, A y) { return cg(definite_matrix(x), y, {.tol = 1e-13}); },
        iterated},
       {"cg",
        "jsp.sparse.linalg.cg(definite(x), y, tol=1e-13, x0=y, M=lambda v: v / 2)[0]",
        {matrix, vector},
-       [product](A x, A y) { return cg(product(definite(x)), y, Array(y), [](A v) { return v / 2; }, {.tol = 1e-13}); },
+       [product](A x, A y) {
+         return cg(product(definite_matrix(x)), y, Array(y), [](A v) { return v / 2; }, {.tol = 1e-13});
+       },
        iterated},
       {"bicgstab",
        "jsp.sparse.linalg.bicgstab(general(x), y, tol=1e-13)[0]",
@@ -63,7 +65,7 @@ Lines linear() {
   };
 }
 
-Lines roots() {
+Lines root_lines() {
   const Input x = drawn({3}), y = drawn({3}, -2, 2);
   const std::string_view jax = "cubic_root(x, y)";
   const Options plain = {.room = {1e-5, 1e-13, "the last digits"}};
@@ -132,7 +134,8 @@ Lines trajectories() {
 
 Lines solver_lines() {
   Lines lines;
-  for (const Lines& part : {linear(), roots(), trajectories()}) lines.insert(lines.end(), part.begin(), part.end());
+  for (const Lines& part : {linear(), root_lines(), trajectories()})
+    lines.insert(lines.end(), part.begin(), part.end());
   return lines;
 }
 

@@ -25,6 +25,10 @@ inline const std::vector<DType> integers = {int32, int64, uint8, uint32};
 inline const std::vector<DType> complexes = {complex64, complex128};
 inline const std::vector<DType> booleans = {bool_};
 std::vector<DType> operator+(std::vector<DType> a, const std::vector<DType>& b);
+inline const std::vector<DType> real_numbers = floats + integers;
+inline const std::vector<DType> inexact_numbers = floats + complexes;
+inline const std::vector<DType> numbers = real_numbers + complexes;
+inline const std::vector<DType> everything = numbers + booleans;
 
 /// An operand: numbers drawn from [low, high), numbers given, or what is special in its dtype.
 struct Input {
@@ -98,6 +102,10 @@ struct Options {
   Room room = {};
   std::string_view limits = {};  ///< Which number stands where JAX has NaN or an overflow; held by a test of its own.
 };
+
+inline const Options any_dtype = {.dtypes = everything};
+/// Of lgamma and what is made of it.
+inline constexpr Room lgamma_room{1e-5, 0, "JAX sums lgamma's series in float32, Lockstep in float64"};
 
 struct Line {
   std::string_view function;  ///< As a user calls it, without `lockstep::`.

@@ -10,7 +10,7 @@
 namespace lockstep::tests::functions {
 namespace {
 
-const Input x = drawn({5, 3}), row = drawn({3});
+const Input five_by_three = drawn({5, 3}), row = drawn({3});
 
 Lines loops() {
   const auto step = [](A carry, A each) { return std::pair(sin(carry) + each, carry * each); };
@@ -19,11 +19,11 @@ Lines loops() {
   return {
       {"scan",
        "lax.scan(lambda c, a: (jnp.sin(c) + a, c * a), x, y)",
-       {row, x},
+       {row, five_by_three},
        [=](A x, A y) { return scan(step, x, y); }},
       {"scan",
        "lax.scan(lambda c, a: (jnp.sin(c) + a, c * a), x, y, reverse=True)",
-       {row, x},
+       {row, five_by_three},
        [=](A x, A y) { return scan(step, x, y, {.reverse = true}); }},
       {"scan",
        "lax.scan(lambda c, _: (jnp.sin(c), c), x, None, length=4)",
@@ -66,14 +66,17 @@ Lines loops() {
        [](A x, A y) {
          return switch_(y, {[](A a) { return sin(a); }, [](A a) { return exp(a); }, [](A a) { return a * a; }}, x);
        }},
-      {"map", "lax.map(lambda a: jnp.sum(a) * a, x)", {x}, [](A x) { return map([](A a) { return sum(a) * a; }, x); }},
+      {"map",
+       "lax.map(lambda a: jnp.sum(a) * a, x)",
+       {five_by_three},
+       [](A x) { return map([](A a) { return sum(a) * a; }, x); }},
       {"associative_scan",
        "lax.associative_scan(jnp.multiply, x)",
-       {x},
+       {five_by_three},
        [=](A x) { return associative_scan(both, x); }},
       {"associative_scan",
        "lax.associative_scan(jnp.multiply, x, reverse=True, axis=1)",
-       {x},
+       {five_by_three},
        [=](A x) { return associative_scan(both, x, {.reverse = true, .axis = 1}); }},
   };
 }
@@ -170,7 +173,7 @@ Lines optimizers() {
       optim::masked(optim::clip_by_value(0.1), optim::below("b")));
   add("optim::freeze", "steps(lambda n: lambda g, p, m, v: (0 * g, m, v), x, y, z, w)",
       optim::freeze(optim::below("a")));
-  lines.push_back({"optim::global_norm", "jnp.sqrt(jnp.sum(x**2) + jnp.sum(y**2))", {x, row}, [](A x, A y) {
+  lines.push_back({"optim::global_norm", "jnp.sqrt(jnp.sum(x**2) + jnp.sum(y**2))", {five_by_three, row}, [](A x, A y) {
                      return optim::global_norm(Tree::dict({{"a", x}, {"b", y}}));
                    }});
   lines.push_back({"optim::apply_updates", "x + y", {row, row}, [](A x, A y) {

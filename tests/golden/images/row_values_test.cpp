@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/data.h>
+#include <lockstep/vision.h>
 
 // Changes of images against Keras 3.15.1's layers. row_values.py says how to regenerate.
 namespace lockstep::tests {
@@ -19,12 +20,12 @@ namespace {
 
 using data::HostTable;
 
-constexpr std::int64_t height = 7, width = 9;
+constexpr std::int64_t row_height = 7, row_width = 9;
 
-std::vector<float> numbers() {
+std::vector<float> pixels() {
   std::vector<float> values;
-  for (std::int64_t y = 0; y < height; ++y) {
-    for (std::int64_t x = 0; x < width; ++x) {
+  for (std::int64_t y = 0; y < row_height; ++y) {
+    for (std::int64_t x = 0; x < row_width; ++x) {
       for (std::int64_t c = 0; c < 3; ++c) {
         values.push_back(static_cast<float>((37 * y + 91 * x * x + 53 * c + 7 * y * x) % 251));
       }
@@ -34,26 +35,26 @@ std::vector<float> numbers() {
 }
 
 HostTable image(bool is_bytes) {
-  std::vector<float> values = numbers();
+  std::vector<float> values = pixels();
   if (is_bytes) {
-    return data::host_table(std::vector<std::uint8_t>(values.begin(), values.end()), Shape{height, width, 3});
+    return data::host_table(std::vector<std::uint8_t>(values.begin(), values.end()), Shape{row_height, row_width, 3});
   }
   for (float& value : values) value = (value + 0.5F) / 256;
-  return data::host_table(values, Shape{height, width, 3});
+  return data::host_table(values, Shape{row_height, row_width, 3});
 }
 
-struct Case {
+struct RowChange {
   std::function<HostTable(const HostTable&)> change;
   double room = 2e-6;  ///< Of white: Keras computes places and sums of many in float32.
 };
 
 constexpr data::Corners corners = {{{0, 0}, {8, 0}, {0, 6}, {8, 6}}};
-constexpr data::Corners moved = {{{1, 0.5}, {7.5, -1}, {-0.5, 5}, {8.25, 6.5}}};
+constexpr data::Corners moved_corners = {{{1, 0.5}, {7.5, -1}, {-0.5, 5}, {8.25, 6.5}}};
 
 using I = const HostTable&;
 using image::Outside;
 
-std::map<std::string, Case> cases() {
+std::map<std::string, RowChange> row_changes() {
   return {
       {"brightness", {[](I x) { return data::adjust_brightness(x, 0.25); }}},
       {"contrast", {[](I x) { return data::adjust_contrast(x, 1.5); }}},
@@ -79,11 +80,11 @@ std::map<std::string, Case> cases() {
       {"zoomed", {[](I x) { return data::zoom(x, 1.25, 0.75); }}},
       {"zoomed_constant", {[](I x) { return data::zoom(x, 1.25, 0.75, {.outside = Outside::constant, .fill = 0.5}); }}},
       {"sheared", {[](I x) { return data::shear(x, 0.25, -0.125, {.outside = Outside::nearest}); }}},
-      {"perspective", {[](I x) { return data::perspective_transform(x, corners, moved); }, 1e-4}},
+      {"perspective", {[](I x) { return data::perspective_transform(x, corners, moved_corners); }, 1e-4}},
   };
 }
 
-std::map<std::string, std::vector<double>> stored() {
+std::map<std::string, std::vector<double>> stored_rows() {
   std::ifstream file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/images/values.txt");
   REQUIRE(file.good());
   std::map<std::string, std::vector<double>> values;
@@ -98,7 +99,7 @@ std::map<std::string, std::vector<double>> stored() {
 }
 
 /// The largest difference, in parts of white.
-double largest_difference(const HostTable& given, const std::vector<double>& expected, bool is_bytes) {
+double largest_pixel_difference(const HostTable& given, const std::vector<double>& expected, bool is_bytes) {
   REQUIRE(given.type == image(is_bytes).type);
   REQUIRE(static_cast<std::int64_t>(expected.size()) == given.type.size());
   double largest = 0;
@@ -117,13 +118,13 @@ double largest_difference(const HostTable& given, const std::vector<double>& exp
 }  // namespace
 
 TEST_CASE("changes of images have the values of Keras' layers") {
-  auto expected = stored();
-  for (const auto& [name, c] : cases()) {
+  auto expected = stored_rows();
+  for (const auto& [name, c] : row_changes()) {
     for (const bool is_bytes : {true, false}) {
       const std::string key = name + (is_bytes ? "/bytes" : "/floats");
       CAPTURE(key);
       REQUIRE(expected.contains(key));
-      CHECK(largest_difference(c.change(image(is_bytes)), expected.at(key), is_bytes) <= c.room);
+      CHECK(largest_pixel_difference(c.change(image(is_bytes)), expected.at(key), is_bytes) <= c.room);
       expected.erase(key);
     }
   }

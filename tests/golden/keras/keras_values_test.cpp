@@ -18,11 +18,11 @@ using namespace lockstep;
 
 namespace {
 
-Array spread(const Shape& shape, std::uint32_t seed = 1) {
+Array spread_array(const Shape& shape, std::uint32_t seed = 1) {
   return reshape(array(tests::spread(shape.size(), seed)), Axes(shape.begin(), shape.end()));
 }
 
-std::map<std::string, std::vector<double>> stored() {
+std::map<std::string, std::vector<double>> stored_keras() {
   std::ifstream file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/keras/values.txt");
   std::map<std::string, std::vector<double>> all;
   for (std::string line; std::getline(file, line);) {
@@ -34,8 +34,6 @@ std::map<std::string, std::vector<double>> stored() {
   }
   return all;
 }
-
-using Arrays = std::vector<Array>;
 
 /// With the derivatives of the sum of the result times cos(0), cos(1), ...
 Arrays fake(const Array& x, const Array& low, const Array& high, const FakeQuantizeOptions& options) {
@@ -66,18 +64,18 @@ Arrays paths(const CtcPaths& found, bool by_path) {
   return {by_path ? swapaxes(found.labels, 0, 1) : found.labels, found.scores};
 }
 
-std::map<std::string, Arrays> given() {
-  const Array x = spread({3, 5});
-  const Array ints = convert(clip(round(spread({5, 3}) * 8), -8, 7), int8);
+std::map<std::string, Arrays> given_keras() {
+  const Array x = spread_array({3, 5});
+  const Array ints = convert(clip(round(spread_array({5, 3}) * 8), -8, 7), int8);
   const Array frames = array(std::vector<std::int32_t>{6, 4, 1});
-  const Array logits = repeat(3 * spread({3, 3, 4}), 2, 1);
+  const Array logits = repeat(3 * spread_array({3, 3, 4}), 2, 1);
   const auto of = [](const Quantized& q) { return Arrays{q.values, q.scale}; };
-  const GroupedQuantized grouped = abs_max_quantize_grouped(spread({7, 3}), 3);
+  const GroupedQuantized grouped = abs_max_quantize_grouped(spread_array({7, 3}), 3);
   const auto scale = [](double amax) {
     return float8_scale(full({}, amax, float64), full({}, 0.3, float64), Float8::e4m3fn, 1);
   };
   const auto number = [](double v) { return full({}, v, float64); };
-  const Array low = -0.5 - 0.3 * spread({5}, 2), high = 0.6 + 0.2 * spread({5}, 3);
+  const Array low = -0.5 - 0.3 * spread_array({5}, 2), high = 0.6 + 0.2 * spread_array({5}, 3);
   return {
       {"abs_max", of(abs_max_quantize(x))},
       {"abs_max/all", of(abs_max_quantize(x, {0, 1}, {.lowest = -7, .highest = 7}))},
@@ -101,8 +99,8 @@ std::map<std::string, Arrays> given() {
 }  // namespace
 
 TEST_CASE("quantization and decoding give the numbers of Keras") {
-  const auto expected = stored();
-  const auto own = given();
+  const auto expected = stored_keras();
+  const auto own = given_keras();
   CHECK(expected.size() == own.size());
   for (const auto& [name, results] : own) {
     CAPTURE(name);

@@ -13,12 +13,12 @@
 namespace lockstep::tests::layers {
 namespace {
 
-Model<Array, Array> model_of(const CatalogueLayer& layer, Aggregation aggregation = Aggregation::none) {
+Model<Array, Array> layer_model(const CatalogueLayer& layer, Aggregation aggregation = Aggregation::none) {
   return Model<Array, Array>(
       [&layer, aggregation](Scope& s, const Array& x) { return layer.layer(s["layer"], x, aggregation); });
 }
 
-void check_near(const Tree& a, const Tree& b, double room, const std::string& what) {
+void check_layer_near(const Tree& a, const Tree& b, double room, const std::string& what) {
   REQUIRE(a.paths() == b.paths());
   for (std::size_t i = 0; i < a.leaves().size(); ++i) {
     const Array p = a.leaves()[i], q = b.leaves()[i];
@@ -50,7 +50,7 @@ Array scanned(const Scope& s, const Array& x, const LayerFunction& f) {
 }
 
 /// The same in a vmap.
-Array mapped(const Scope& s, const Array& x, const LayerFunction& f) {
+Array mapped_layer(const Scope& s, const Array& x, const LayerFunction& f) {
   return swapaxes(vmap([&](const Array& u) { return f(s, u); })(stack({x, x * 0.5}, 0)), 0, 1);
 }
 
@@ -80,7 +80,7 @@ Outcome outcome(const M& model, const Tree& w, const Tree& state, const Array& x
 TEST_CASE("every layer over 1, 2 and 4 shards: draws, results, state and gradients of one device") {
   for (const CatalogueLayer& layer : every_layer()) {
     CAPTURE(layer.name);
-    const auto model = model_of(layer);
+    const auto model = layer_model(layer);
     const Array x = rows_of(layer, 4);
     const auto [w, state] = filled_variables(model, x);
     if (counts_rows(layer)) continue;
@@ -94,12 +94,12 @@ TEST_CASE("every layer over 1, 2 and 4 shards: draws, results, state and gradien
       CAPTURE(shards);
       const auto [y, after] = call_on({shards, 1}, model, w, state, batch_of(x), true);
       if (layer.draws) CHECK_MESSAGE(y.to_bytes() == expected.to_bytes(), layer.name);
-      check_near(Tree(y), Tree(expected), 1e-12, layer.name);
-      check_near(after, next, 1e-12, layer.name);
+      check_layer_near(Tree(y), Tree(expected), 1e-12, layer.name);
+      check_layer_near(after, next, 1e-12, layer.name);
       const PmapOptions options{
           .mesh = mesh_of({shards, 1}), .in = {replicated, sharded("batch")}, .out = {replicated}};
       const auto gradient = pmap([&](const Tree& v, const Array& rows) { return grad(mean_of)(v, rows); }, options);
-      check_near(gradient(w, x), slopes, 1e-11, layer.name);
+      check_layer_near(gradient(w, x), slopes, 1e-11, layer.name);
     }
   }
 }
@@ -109,7 +109,8 @@ TEST_CASE("every layer in remat, a scan and a vmap over 1, 2 and 4 shards is the
     std::string name;
     LayerTransform in_transform, plain;
   };
-  const std::vector<Form> forms = {{"remat", in_remat, once}, {"scan", scanned, of_both}, {"vmap", mapped, of_both}};
+  const std::vector<Form> forms = {
+      {"remat", in_remat, once}, {"scan", scanned, of_both}, {"vmap", mapped_layer, of_both}};
   for (const CatalogueLayer& layer : every_layer()) {
     if (counts_rows(layer)) continue;
     const Array x = rows_of(layer, 4);
@@ -129,12 +130,12 @@ TEST_CASE("every layer in remat, a scan and a vmap over 1, 2 and 4 shards is the
         const std::string what = layer.name + " in " + form.name + " over " + std::to_string(shards) + " shards";
         const auto [y, after] = call_on({shards, 1}, transformed, w, state, batch_of(x), true);
         if (layer.draws) CHECK_MESSAGE(y.to_bytes() == expected.to_bytes(), what);
-        check_near(Tree(y), Tree(expected), 1e-12, what);
-        check_near(after, next, 1e-12, what);
+        check_layer_near(Tree(y), Tree(expected), 1e-12, what);
+        check_layer_near(after, next, 1e-12, what);
         const PmapOptions options{
             .mesh = mesh_of({shards, 1}), .in = {replicated, sharded("batch")}, .out = {replicated}};
         const auto gradient = pmap(grad(mean_of(transformed, state)), options);
-        check_near(gradient(w, x), slopes, 1e-11, what);
+        check_layer_near(gradient(w, x), slopes, 1e-11, what);
       }
     }
   }
@@ -145,7 +146,7 @@ TEST_CASE("every layer declares the aggregation of its options for each variable
     CAPTURE(layer.name);
     // Kernel functions are told by options of their own.
     const bool of_kernel = layer.name == "lora" || layer.name == "weight_norm";
-    for (const Variable& v : model_of(layer, Aggregation::sum).variables(rows_of(layer, 2))) {
+    for (const Variable& v : layer_model(layer, Aggregation::sum).variables(rows_of(layer, 2))) {
       const bool own = of_kernel && (v.path.find("lora_") != std::string::npos || v.path.ends_with("scale"));
       const Aggregation expected = v.trainable && !own ? Aggregation::sum : Aggregation::none;
       CHECK_MESSAGE(v.aggregation == expected, v.path);
@@ -165,18 +166,18 @@ TEST_CASE("every layer in jit, remat, a scan and a vmap is the plain one, its dr
       const Outcome o = outcome(remade, v, state, rows);
       return std::tuple(o.y, o.next, o.gradients);
     })(w, x);
-    check_near(Tree(std::get<0>(same)), Tree(expected.y), 1e-12, layer.name + " in remat and jit");
-    check_near(std::get<1>(same), expected.next, 1e-12, layer.name + " in remat and jit");
-    check_near(std::get<2>(same), expected.gradients, 1e-11, layer.name + " in remat and jit");
+    check_layer_near(Tree(std::get<0>(same)), Tree(expected.y), 1e-12, layer.name + " in remat and jit");
+    check_layer_near(std::get<1>(same), expected.next, 1e-12, layer.name + " in remat and jit");
+    check_layer_near(std::get<2>(same), expected.gradients, 1e-11, layer.name + " in remat and jit");
     // Twice in a scan: where the result is no input, of each x anew.
     const Outcome looped = outcome(lifted(layer, scanned), w, state, x);
     const Outcome twice_over = outcome(lifted(layer, of_both), w, state, x);
-    check_near(Tree(looped.y), Tree(twice_over.y), 1e-12, layer.name + " in a scan");
-    check_near(looped.next, twice_over.next, 1e-12, layer.name + " in a scan");
-    check_near(looped.gradients, twice_over.gradients, 1e-11, layer.name + " in a scan");
+    check_layer_near(Tree(looped.y), Tree(twice_over.y), 1e-12, layer.name + " in a scan");
+    check_layer_near(looped.next, twice_over.next, 1e-12, layer.name + " in a scan");
+    check_layer_near(looped.gradients, twice_over.gradients, 1e-11, layer.name + " in a scan");
     if (layer.draws || !state.leaves().empty()) continue;
-    const Array in_vmap = lifted(layer, mapped).stateless_call(w, state, x, true).first;
-    check_near(Tree(in_vmap), Tree(twice_over.y), 1e-12, layer.name + " in vmap");
+    const Array in_vmap = lifted(layer, mapped_layer).stateless_call(w, state, x, true).first;
+    check_layer_near(Tree(in_vmap), Tree(twice_over.y), 1e-12, layer.name + " in vmap");
   }
 }
 
@@ -186,7 +187,7 @@ TEST_CASE("every layer of bfloat16 gives bfloat16, close to what the same number
   };
   for (const CatalogueLayer& layer : every_layer()) {
     CAPTURE(layer.name);
-    const auto model = model_of(layer);
+    const auto model = layer_model(layer);
     const Array x = convert(rows_of(layer, 2), bfloat16);
     const auto [w, state] = filled_variables(model, x);
     const Tree narrow = in(bfloat16, w), kept = in(float32, state);
@@ -204,7 +205,7 @@ TEST_CASE("layers that draw are the identity in evaluation, and keep mean and sp
     std::vector<std::int64_t> extents = {256};
     for (const std::int64_t extent : layer.example) extents.push_back(extent);
     const Array x = random::normal(random::key(3), Shape(extents), float64);
-    const auto model = model_of(layer);
+    const auto model = layer_model(layer);
     const auto [w, state] = model.init(random::key(0), x);
     CHECK(model.stateless_call(w, state, x, false).first.to_bytes() == x.to_bytes());
     const auto [y, next] = model.stateless_call(w, state, x, true);

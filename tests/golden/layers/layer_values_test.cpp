@@ -10,18 +10,16 @@
 #include <doctest/doctest.h>
 
 #include "tests/golden/layers/catalogue.h"
+#include "tests/golden/named_values.h"
 
 // Every layer's results and gradients against Keras, PyTorch and JAX in float64.
 namespace lockstep::tests::layers {
 namespace {
 
-using Values = std::vector<double>;
-using Lines = std::map<std::string, Values>;
-
-std::map<std::string, Lines> stored() {
+std::map<std::string, NamedValues> stored_layers() {
   std::ifstream file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/layers/values.txt");
   REQUIRE(file.good());
-  std::map<std::string, Lines> all;
+  std::map<std::string, NamedValues> all;
   std::string name;
   for (std::string line; std::getline(file, line);) {
     const std::size_t bar = line.find(" | ");
@@ -38,7 +36,7 @@ std::map<std::string, Lines> stored() {
   return all;
 }
 
-void check(const std::string& what, const Array& given, const Lines& expected) {
+void check_stored(const std::string& what, const Array& given, const NamedValues& expected) {
   REQUIRE_MESSAGE(expected.contains(what), what);
   const Values a = reshape(given, {-1}).to_vector<double>(), b = expected.at(what);
   REQUIRE_MESSAGE(a.size() == b.size(), what);
@@ -52,13 +50,13 @@ void check(const std::string& what, const Array& given, const Lines& expected) {
 }  // namespace
 
 TEST_CASE("every layer's result and its gradients are Keras', PyTorch's or JAX'") {
-  const auto expected = stored();
+  const auto expected = stored_layers();
   std::set<std::string> held;
   for (const CatalogueLayer& layer : catalogue()) {
     if (layer.draws) continue;
     CAPTURE(layer.name);
     REQUIRE(expected.contains(layer.name));
-    const Lines& lines = expected.at(layer.name);
+    const NamedValues& lines = expected.at(layer.name);
     held.insert(layer.name);
     const Model<Array, Array> model([&](Scope& s, const Array& x) { return layer.layer(s, x, Aggregation::none); });
     const Array x = rows_of(layer, 2);
@@ -70,10 +68,11 @@ TEST_CASE("every layer's result and its gradients are Keras', PyTorch's or JAX'"
     };
     const auto [value, gradients] =
         jit([&](const Tree& v, const Array& input) { return value_and_grad<0, 1>(loss)(v, input); })(w, x);
-    check("y", value.second, lines);
-    check("by x", std::get<1>(gradients), lines);
+    check_stored("y", value.second, lines);
+    check_stored("by x", std::get<1>(gradients), lines);
     CHECK(lines.size() == w.leaves().size() + 2);
-    for (const std::string& path : w.paths()) check("by " + path, std::get<0>(gradients).at(path).array(), lines);
+    for (const std::string& path : w.paths())
+      check_stored("by " + path, std::get<0>(gradients).at(path).array(), lines);
   }
   CHECK(held.size() == expected.size());
 }

@@ -14,13 +14,13 @@
 namespace lockstep::tests {
 namespace {
 
-struct Line {
+struct PolicyLine {
   std::string policy, layer, result, variables;
 };
 
-std::vector<Line> stored() {
+std::vector<PolicyLine> stored_policies() {
   std::ifstream file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/layers/precision.txt");
-  std::vector<Line> lines;
+  std::vector<PolicyLine> lines;
   for (std::string text; std::getline(file, text);) {
     if (text.starts_with("#")) continue;
     std::vector<std::string> parts;
@@ -35,14 +35,12 @@ std::vector<Line> stored() {
   return lines;
 }
 
-using Layer = std::function<Array(const Scope&, const Array&)>;
-
-struct Given {
+struct GivenLayer {
   Array x;
   Layer layer;
 };
 
-std::map<std::string, Given> layers() {
+std::map<std::string, GivenLayer> policy_layers() {
   const Array images = ones({2, 6, 6, 4}), sequences = ones({2, 5, 4});
   using S = const Scope&;
   using X = const Array&;
@@ -78,13 +76,13 @@ std::map<std::string, Given> layers() {
 }  // namespace
 
 TEST_CASE("the dtypes of Keras' policies: variables, results, in calls that train and that do not") {
-  const auto known = layers();
-  const std::vector<Line> lines = stored();
+  const auto known = policy_layers();
+  const std::vector<PolicyLine> lines = stored_policies();
   CHECK(lines.size() == 5 * known.size());
-  for (const Line& line : lines) {
+  for (const PolicyLine& line : lines) {
     CAPTURE(line.policy);
     CAPTURE(line.layer);
-    const Given& given = known.at(line.layer);
+    const GivenLayer& given = known.at(line.layer);
     DType result = bool_;
     const auto model = with_precision(Model<Array, Array>([&](Scope& s, const Array& x) {
                                         const Array y = given.layer(s["layer"], x);

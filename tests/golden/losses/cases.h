@@ -7,6 +7,8 @@
 
 #include <lockstep/lockstep.h>
 
+#include "tests/golden/named_values.h"
+
 // Our losses and metrics under the names of Optax' and Keras' in values.txt.
 namespace lockstep::tests::losses {
 
@@ -34,11 +36,9 @@ struct MetricCase {
 };
 const std::vector<MetricCase>& metric_cases();
 
-/// The lines behind a name, by what stands before their bar.
-using Lines = std::map<std::string, std::vector<double>>;
 struct Stored {
   Given given;
-  std::map<std::string, Lines> lines;  ///< "metrics/auc" and so on.
+  std::map<std::string, NamedValues> lines;  ///< "metrics/auc" and so on.
 };
 const Stored& stored();
 

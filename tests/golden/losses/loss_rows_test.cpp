@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/golden/losses/cases.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/replicas.h"
 
 // What holds of every loss and every metric: rows of weight 0 may hold anything, shards add up to one device's result, and
@@ -13,15 +14,12 @@
 namespace lockstep::tests::losses {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 struct Filling {
   double number = 0;
   std::int64_t integer = 0;
 };
 const std::vector<Filling> fillings = {
-    {0.5, 0}, {nan, 99}, {infinity, -1}, {-infinity, std::numeric_limits<std::int32_t>::min()}};
+    {0.5, 0}, {not_a_number, 99}, {infinity, -1}, {-infinity, std::numeric_limits<std::int32_t>::min()}};
 
 /// The operands with as many rows more.
 Given with_rows(const std::vector<std::string>& operands, std::int64_t more, const Filling& filling) {
@@ -63,7 +61,7 @@ Tree loss_and_gradients(const Case& c, const Given& rows, const Array& weight) {
   return results_of({values.first, values.second}, to_tree(gradients));
 }
 
-bool near(const Array& a, const Array& b, double room) {
+bool rows_near(const Array& a, const Array& b, double room) {
   if (a.shape() != b.shape()) return false;
   const auto p = convert(a, float64).to_vector<double>(), q = convert(b, float64).to_vector<double>();
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -72,10 +70,10 @@ bool near(const Array& a, const Array& b, double room) {
   return true;
 }
 
-void check_near(const Tree& a, const Tree& b, double room, const std::string& what) {
+void check_rows_near(const Tree& a, const Tree& b, double room, const std::string& what) {
   REQUIRE(a.paths() == b.paths());
   for (std::size_t i = 0; i < a.leaves().size(); ++i) {
-    CHECK_MESSAGE(near(a.leaves()[i], b.leaves()[i], room), what << ", leaf " << a.paths()[i]);
+    CHECK_MESSAGE(rows_near(a.leaves()[i], b.leaves()[i], room), what << ", leaf " << a.paths()[i]);
   }
 }
 
@@ -100,15 +98,15 @@ TEST_CASE("no loss and none of its gradients see what rows of weight 0 hold") {
       CHECK_MESSAGE(bits == expected, c.name);
     }
     const Tree alone = loss_and_gradients(c, with_rows(c.operands, 0, {}), weights_of(c, 0));
-    const Tree padded = loss_and_gradients(c, with_rows(c.operands, 2, {nan, 99}), weight);
-    CHECK_MESSAGE(near(padded.items()[0].array(), alone.items()[0].array(), 1e-12), c.name);
+    const Tree padded = loss_and_gradients(c, with_rows(c.operands, 2, {not_a_number, 99}), weight);
+    CHECK_MESSAGE(rows_near(padded.items()[0].array(), alone.items()[0].array(), 1e-12), c.name);
   }
 }
 
 TEST_CASE("every loss over 1, 2 and 4 shards is that of one device, and so are its gradients") {
   for (const Case& c : cases()) {
     CAPTURE(c.name);
-    const Given rows = with_rows(c.operands, 4, {nan, 99});
+    const Given rows = with_rows(c.operands, 4, {not_a_number, 99});
     const Array weight = weights_of(c, 4);
     const Weighted whole = c.loss(rows, weight);
     const Array mean = whole.sum / whole.weight;
@@ -130,8 +128,8 @@ TEST_CASE("every loss over 1, 2 and 4 shards is that of one device, and so are i
           },
           options);
       const auto [v, g] = step(rows, weight);
-      CHECK_MESSAGE(near(v, mean, 1e-12), c.name);
-      CHECK_MESSAGE(near(g, slope, 1e-12), c.name);
+      CHECK_MESSAGE(rows_near(v, mean, 1e-12), c.name);
+      CHECK_MESSAGE(rows_near(g, slope, 1e-12), c.name);
     }
   }
 }
@@ -140,7 +138,7 @@ TEST_CASE("every loss over microbatches is that of one batch, but for losses tha
   for (const Case& c : cases()) {
     if (c.compares_rows) continue;
     CAPTURE(c.name);
-    const Given rows = with_rows(c.operands, 4, {nan, 99});
+    const Given rows = with_rows(c.operands, 4, {not_a_number, 99});
     const Array weight = weights_of(c, 4);
     const auto sums_of = [&](const std::pair<Given, Array>& part) {
       const Weighted own = c.loss(part.first, part.second);
@@ -148,8 +146,8 @@ TEST_CASE("every loss over microbatches is that of one batch, but for losses tha
     };
     const Weighted sums = sequential_map(sums_of, std::pair(rows, weight), {microbatch_axis, 4});
     const Weighted whole = c.loss(rows, weight);
-    CHECK_MESSAGE(near(sums.sum, whole.sum, 1e-12), c.name);
-    CHECK_MESSAGE(near(sums.weight, whole.weight, 1e-12), c.name);
+    CHECK_MESSAGE(rows_near(sums.sum, whole.sum, 1e-12), c.name);
+    CHECK_MESSAGE(rows_near(sums.weight, whole.weight, 1e-12), c.name);
   }
 }
 
@@ -160,7 +158,7 @@ TEST_CASE("every loss in vmap, remat and jit is the plain one") {
     const Array weight = weights_of(c, 0);
     const Tree plain = loss_and_gradients(c, rows, weight);
     const auto run = [&](const Given& own) { return loss_and_gradients(c, own, weight); };
-    check_near(jit(run)(rows), plain, 1e-12, c.name + " in jit");
+    check_rows_near(jit(run)(rows), plain, 1e-12, c.name + " in jit");
     const auto remade = remat([&](const Given& own) { return c.loss(own, weight).sum; });
     const std::string& first = c.operands[0];
     const auto of_first = [&](const Array& x) {
@@ -168,13 +166,13 @@ TEST_CASE("every loss in vmap, remat and jit is the plain one") {
       moved[first] = x;
       return remade(moved);
     };
-    CHECK_MESSAGE(near(grad(of_first)(rows.at(first)), plain.items()[2].at(first).array(), 1e-12), c.name);
+    CHECK_MESSAGE(rows_near(grad(of_first)(rows.at(first)), plain.items()[2].at(first).array(), 1e-12), c.name);
     Given twice = rows;
     for (auto& [name, x] : twice) x = stack({x, is_float(x.dtype()) && name == first ? x * 0.5 : x}, 0);
     const Tree batched = vmap(run)(twice);
     for (std::int64_t i = 0; i < 2; ++i) {
       const auto own = [&](const Array& x) { return x[i]; };
-      check_near(map(own, batched), run(from_tree<Given>(map(own, to_tree(twice)))), 1e-11, c.name + " in vmap");
+      check_rows_near(map(own, batched), run(from_tree<Given>(map(own, to_tree(twice)))), 1e-11, c.name + " in vmap");
     }
   }
 }
@@ -188,7 +186,7 @@ TEST_CASE("every loss of float16 and bfloat16 operands is that of the same numbe
       const Array weight = convert(weights_of(c, 0), float32);
       const Weighted given = c.loss(narrow, weight), expected = c.loss(in_dtype(narrow, float32), weight);
       CHECK(given.sum.dtype() == float32);
-      CHECK_MESSAGE(near(given.sum, expected.sum, 1e-5), c.name);
+      CHECK_MESSAGE(rows_near(given.sum, expected.sum, 1e-5), c.name);
       const Array slope = loss_and_gradients(c, narrow, weight).items()[2].at(c.operands[0]).array();
       CHECK(slope.dtype() == dtype);
       CHECK_MESSAGE(all(is_finite(slope)).item<bool>(), c.name);
@@ -220,7 +218,7 @@ TEST_CASE("every metric's sums are exact: over shards, over batches, and whateve
     const Array weight = concatenate({importance, zeros({8}, float64)}, 0);
     const auto sums_of = [&](const Given& rows) { return c.sums(rows, weight); };
     const bool weighs = !c.name.ends_with("_correlation");  // which stand in the table without weights
-    const Given padded = with_rows(c.operands, 8, weighs ? Filling{nan, 99} : Filling{0.5, 0});
+    const Given padded = with_rows(c.operands, 8, weighs ? Filling{not_a_number, 99} : Filling{0.5, 0});
     const Weighted whole = sums_of(padded);
     CHECK_MESSAGE(fingerprint(to_tree(sums_of(with_rows(c.operands, 8, {0.5, 0})))) == fingerprint(to_tree(whole)),
                   c.name);
@@ -234,12 +232,12 @@ TEST_CASE("every metric's sums are exact: over shards, over batches, and whateve
                     {.mesh = mesh_of({shards, 1}), .in = {sharded("batch"), sharded("batch")}, .out = {replicated}})(
             padded, weight);
       };
-      CHECK_MESSAGE(near(over(c.value), expected, counts ? 0 : 1e-12), c.name);
+      CHECK_MESSAGE(rows_near(over(c.value), expected, counts ? 0 : 1e-12), c.name);
       const Weighted total = over([](const Weighted& own) {
         return Weighted{psum(own.sum, own.sum.type().varying), psum(own.weight, own.weight.type().varying)};
       });
-      CHECK_MESSAGE(near(total.sum, whole.sum, counts ? 0 : 1e-12), c.name);
-      CHECK_MESSAGE(near(total.weight, whole.weight, 0), c.name);
+      CHECK_MESSAGE(rows_near(total.sum, whole.sum, counts ? 0 : 1e-12), c.name);
+      CHECK_MESSAGE(rows_near(total.weight, whole.weight, 0), c.name);
     }
     const auto part = [&](std::int64_t from, std::int64_t to) {
       Given rows;
@@ -247,8 +245,8 @@ TEST_CASE("every metric's sums are exact: over shards, over batches, and whateve
       return c.sums(rows, slice_in_dim(weight, from, to, 0));
     };
     const Weighted both = merged(part(0, 17), part(17, 48));
-    CHECK_MESSAGE(near(both.sum, whole.sum, counts ? 0 : 1e-12), c.name);
-    CHECK_MESSAGE(near(c.value(both), expected, 1e-6), c.name);  // of whole, some are quotients in float32
+    CHECK_MESSAGE(rows_near(both.sum, whole.sum, counts ? 0 : 1e-12), c.name);
+    CHECK_MESSAGE(rows_near(c.value(both), expected, 1e-6), c.name);  // of whole, some are quotients in float32
   }
 }
 
@@ -256,7 +254,7 @@ TEST_CASE("a NaN that counts makes every metric of numbers NaN") {
   for (const MetricCase& c : metric_cases()) {
     if (c.operands[0] == "scores" && c.name != "mean_iou") continue;  // argmax takes a NaN for the largest
     CAPTURE(c.name);
-    Given rows = with_rows(c.operands, 1, {nan, 0});
+    Given rows = with_rows(c.operands, 1, {not_a_number, 0});
     const Weighted sums = c.sums(rows, ones({41}, float64));
     CHECK_MESSAGE(any(isnan(c.value(sums))).item<bool>(), c.name);
   }

@@ -8,7 +8,7 @@
 namespace lockstep::tests::losses {
 namespace {
 
-std::vector<double> numbers(const std::string& text) {
+std::vector<double> numbers_in(const std::string& text) {
   std::vector<double> values;
   std::istringstream stream(text);
   for (std::string word; stream >> word;) values.push_back(std::stod(word));
@@ -26,7 +26,7 @@ void add_given(Given& given, const std::string& what, const std::vector<double>&
   given.emplace(name, kind == "i" ? convert(flat, int32) : flat);
 }
 
-Stored read() {
+Stored read_values() {
   std::ifstream file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/losses/values.txt");
   if (!file.good()) throw std::runtime_error("no golden/losses/values.txt");
   Stored all;
@@ -38,9 +38,9 @@ Stored read() {
       name = line.substr(0, bar);
       if (name != "given") all.lines[name];
     } else if (name == "given") {
-      add_given(all.given, line.substr(1, bar - 1), numbers(line.substr(bar + 3)));
+      add_given(all.given, line.substr(1, bar - 1), numbers_in(line.substr(bar + 3)));
     } else {
-      all.lines[name][line.substr(1, bar - 1)] = numbers(line.substr(bar + 3));
+      all.lines[name][line.substr(1, bar - 1)] = numbers_in(line.substr(bar + 3));
     }
   }
   return all;
@@ -49,7 +49,7 @@ Stored read() {
 }  // namespace
 
 const Stored& stored() {
-  static const Stored all = read();
+  static const Stored all = read_values();
   return all;
 }
 

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/spread.h"
 
@@ -21,7 +22,7 @@ using tests::spread;
 
 namespace {
 
-std::map<std::string, std::vector<double>> stored() {
+std::map<std::string, std::vector<double>> stored_applications() {
   std::ifstream file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/models/applications.txt");
   std::map<std::string, std::vector<double>> all;
   for (std::string line; std::getline(file, line);) {
@@ -33,7 +34,7 @@ std::map<std::string, std::vector<double>> stored() {
   return all;
 }
 
-Array weight(const Variable& v) {
+Array application_weight(const Variable& v) {
   std::uint32_t seed = 0;
   for (const char c : v.path) seed = seed * 31 + static_cast<unsigned char>(c);
   std::vector<double> values = spread(v.type.size(), seed);
@@ -51,15 +52,15 @@ Array weight(const Variable& v) {
   return reshape(array(values), Axes(v.type.shape.begin(), v.type.shape.end()));
 }
 
-struct Case {
+struct Classifier {
   const char* name;
   std::int64_t size;
   std::function<Array(Scope&, const Array&)> model;
 };
 
 template <class Options>
-Case of(const char* name, std::int64_t size, Array (*model)(const Scope&, const Array&, const Options&),
-        Options options) {
+Classifier classifier(const char* name, std::int64_t size, Array (*model)(const Scope&, const Array&, const Options&),
+                      Options options) {
   options.classes = 5;
   return {name, size, [=](Scope& s, const Array& x) { return model(s, x, options); }};
 }
@@ -68,25 +69,25 @@ Case of(const char* name, std::int64_t size, Array (*model)(const Scope&, const 
 
 TEST_CASE("classifiers of images give the logits of keras.applications") {
   using namespace models;
-  const std::vector<Case> cases = {
-      of("convnext_tiny", 32, convnext, ConvnextOptions{}),
-      of("densenet121", 33, densenet, DensenetOptions{}),
-      of("efficientnet_b0", 37, efficientnet, EfficientnetOptions{}),
-      of("efficientnet_v2_b0", 32, efficientnet_v2, EfficientnetV2Options{}),
-      of("inception_resnet_v2", 76, inception_resnet_v2, InceptionResnetV2Options{}),
-      of("inception_v3", 76, inception_v3, InceptionV3Options{}),
-      of("mobilenet", 37, mobilenet, MobilenetOptions{.width = 0.5}),
-      of("mobilenet_v2", 37, mobilenet_v2, MobilenetOptions{.width = 1.4}),
-      of("mobilenet_v3_large", 37, mobilenet_v3, MobilenetV3Options{.width = 0.75}),
-      of("mobilenet_v3_small", 40, mobilenet_v3, MobilenetV3Options{.large = false}),
-      of("nasnet_mobile", 37, nasnet, NasnetOptions{}),
-      of("resnet50_v2", 37, resnet_v2, ResnetV2Options{}),
-      of("vgg16", 32, vgg, VggOptions{}),
-      of("xception", 72, xception, XceptionOptions{}),
+  const std::vector<Classifier> cases = {
+      classifier("convnext_tiny", 32, convnext, ConvnextOptions{}),
+      classifier("densenet121", 33, densenet, DensenetOptions{}),
+      classifier("efficientnet_b0", 37, efficientnet, EfficientnetOptions{}),
+      classifier("efficientnet_v2_b0", 32, efficientnet_v2, EfficientnetV2Options{}),
+      classifier("inception_resnet_v2", 76, inception_resnet_v2, InceptionResnetV2Options{}),
+      classifier("inception_v3", 76, inception_v3, InceptionV3Options{}),
+      classifier("mobilenet", 37, mobilenet, MobilenetOptions{.width = 0.5}),
+      classifier("mobilenet_v2", 37, mobilenet_v2, MobilenetOptions{.width = 1.4}),
+      classifier("mobilenet_v3_large", 37, mobilenet_v3, MobilenetV3Options{.width = 0.75}),
+      classifier("mobilenet_v3_small", 40, mobilenet_v3, MobilenetV3Options{.large = false}),
+      classifier("nasnet_mobile", 37, nasnet, NasnetOptions{}),
+      classifier("resnet50_v2", 37, resnet_v2, ResnetV2Options{}),
+      classifier("vgg16", 32, vgg, VggOptions{}),
+      classifier("xception", 72, xception, XceptionOptions{}),
   };
-  const auto expected = stored();
+  const auto expected = stored_applications();
   CHECK(expected.size() == cases.size());
-  for (const Case& c : cases) {
+  for (const Classifier& c : cases) {
     CAPTURE(c.name);
     REQUIRE(expected.contains(c.name));
     const Model<Array, Array> model(c.model);
@@ -94,7 +95,7 @@ TEST_CASE("classifiers of images give the logits of keras.applications") {
     Tree trainable, state;
     for (const Variable& v : model.variables(x)) {
       Tree& to = v.trainable ? trainable : state;
-      to = to.with(v.path, v.path.ends_with("rng") ? zeros(v.type.shape, v.type.dtype) : weight(v));
+      to = to.with(v.path, v.path.ends_with("rng") ? zeros(v.type.shape, v.type.dtype) : application_weight(v));
     }
     const std::vector<double> got = model.stateless_call(trainable, state, x, false).first.to_vector<double>();
     const std::vector<double>& logits = expected.at(c.name);

@@ -22,7 +22,7 @@ namespace {
 const std::filesystem::path values_file =
     std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "models" / "values.txt";
 
-std::map<std::string, std::vector<double>> stored() {
+std::map<std::string, std::vector<double>> stored_models() {
   std::map<std::string, std::vector<double>> all;
   std::ifstream file(values_file);
   for (std::string line; std::getline(file, line);) {
@@ -40,19 +40,19 @@ Array wave(const Shape& shape, double phase) {
   return reshape(array(values), Axes(shape.begin(), shape.end()));
 }
 
-Array weight(const Variable& v) {
+Array sine_weight(const Variable& v) {
   int phase = 0;
   for (const char c : v.path) phase += c;
   const Array values = 0.3 * wave(v.type.shape, phase % 97);
   return v.path.ends_with("gamma") || v.path.ends_with("moving_variance") ? values + 1.0 : values;
 }
 
-double largest_difference(const Model<Array, Array>& model, const Array& x, const std::vector<double>& expected) {
+double largest_logit_difference(const Model<Array, Array>& model, const Array& x, const std::vector<double>& expected) {
   Tree trainable, state;
   for (const Variable& v : model.variables(x)) {
     if (v.path.ends_with("rng")) continue;
     Tree& to = v.trainable ? trainable : state;
-    to = to.with(v.path, weight(v));
+    to = to.with(v.path, sine_weight(v));
   }
   const std::vector<double> got = model.stateless_call(trainable, state, x, false).first.to_vector<double>();
   REQUIRE(got.size() == expected.size());
@@ -61,13 +61,13 @@ double largest_difference(const Model<Array, Array>& model, const Array& x, cons
   return most;
 }
 
-struct Case {
+struct ModelCase {
   const char* name;
   Array x;
   std::function<Array(Scope&, const Array&)> model;
 };
 
-std::vector<Case> cases() {
+std::vector<ModelCase> model_cases() {
   const models::EncoderOptions encoder{
       .classes = 3, .vocabulary = 11, .positions = 9, .blocks = {.width = 8, .depth = 2, .heads = 2}, .dtype = float64};
   const Array tokens = remainder(reshape(arange(14) * 7, {2, 7}), 11);
@@ -102,9 +102,9 @@ std::vector<Case> cases() {
 }  // namespace
 
 TEST_CASE("models give what PyTorch makes of the same layers and weights") {
-  const auto expected = stored();
-  for (const Case& c : cases()) {
+  const auto expected = stored_models();
+  for (const ModelCase& c : model_cases()) {
     CAPTURE(c.name);
-    CHECK(largest_difference(Model<Array, Array>(c.model), c.x, expected.at(c.name)) < 1e-10);
+    CHECK(largest_logit_difference(Model<Array, Array>(c.model), c.x, expected.at(c.name)) < 1e-10);
   }
 }

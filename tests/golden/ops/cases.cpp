@@ -11,29 +11,31 @@ namespace lockstep::tests::golden {
 namespace {
 
 using ir::ReferenceArray;
-using Arrays = std::vector<ReferenceArray>;
+using ReferenceArrays = std::vector<ReferenceArray>;
 
-constexpr std::uint64_t operand_seed = 101;
+constexpr std::uint64_t op_operand_seed = 101;
 constexpr std::uint64_t tangent_seed = 211;
-constexpr std::uint64_t cotangent_seed = 307;
+constexpr std::uint64_t op_cotangent_seed = 307;
 
 /// Arrays of the float and complex types among `types` that are chosen, in [-1, 1).
-Arrays directions(const std::vector<ArrayType>& types, const std::vector<bool>& chosen, const ir::AxisSizes& axes,
-                  std::uint64_t seed) {
-  Arrays arrays;
+ReferenceArrays directions(const std::vector<ArrayType>& types, const std::vector<bool>& chosen,
+                           const ir::AxisSizes& axes, std::uint64_t seed) {
+  ReferenceArrays arrays;
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (chosen[i]) arrays.push_back(draw(ir::SampleInput{types[i], -1, 1}, axes, seed + 7919 * i));
   }
   return arrays;
 }
 
-std::vector<bool> inexact(const std::vector<ArrayType>& types) {
+std::vector<bool> inexact_types(const std::vector<ArrayType>& types) {
   std::vector<bool> chosen;
   for (const ArrayType& type : types) chosen.push_back(is_inexact(type.dtype));
   return chosen;
 }
 
-bool any(const std::vector<bool>& chosen) { return std::find(chosen.begin(), chosen.end(), true) != chosen.end(); }
+bool any_chosen(const std::vector<bool>& chosen) {
+  return std::find(chosen.begin(), chosen.end(), true) != chosen.end();
+}
 
 std::vector<ArrayType> batched_types(std::vector<ArrayType> types, const std::vector<bool>& batched) {
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -42,11 +44,11 @@ std::vector<ArrayType> batched_types(std::vector<ArrayType> types, const std::ve
   return types;
 }
 
-Arrays batched_operands(ir::Sample sample, const std::vector<bool>& batched) {
+ReferenceArrays batched_operands(ir::Sample sample, const std::vector<bool>& batched) {
   for (std::size_t i = 0; i < batched.size(); ++i) {
     if (batched[i]) sample.inputs[i].type.shape = sample.inputs[i].type.shape.insert(0, batch_size);
   }
-  return draw(sample, operand_seed + 1);
+  return draw(sample, op_operand_seed + 1);
 }
 
 /// All operands, then each alone.
@@ -59,10 +61,10 @@ std::vector<std::vector<bool>> batched_sets(std::size_t operands) {
   return sets;
 }
 
-void add_derivatives(Case& c, const FunctionPtr& f, const Arrays& x) {
+void add_derivatives(Case& c, const FunctionPtr& f, const ReferenceArrays& x) {
   const std::vector<ArrayType> inputs = f->input_types();
   const std::vector<ArrayType> outputs = f->output_types();
-  if (!any(c.active) || !any(inexact(outputs))) return;
+  if (!any_chosen(c.active) || !any_chosen(inexact_types(outputs))) return;
   const ir::AxisSizes& axes = c.sample.axes;
   if (compares(c.op->name, Way::jvp, c.sample)) {
     c.runs.push_back({Way::jvp,
@@ -75,7 +77,7 @@ void add_derivatives(Case& c, const FunctionPtr& f, const Arrays& x) {
   const FunctionPtr vjp = transform::vjp(f, c.active);
   c.runs.push_back({Way::vjp,
                     {},
-                    joined(x, directions(outputs, inexact(outputs), axes, cotangent_seed)),
+                    joined(x, directions(outputs, inexact_types(outputs), axes, op_cotangent_seed)),
                     over_mesh(vjp),
                     outputs.size()});
   if (!compares(c.op->name, Way::vmap_vjp, c.sample)) return;
@@ -83,17 +85,17 @@ void add_derivatives(Case& c, const FunctionPtr& f, const Arrays& x) {
   const std::vector<ArrayType> cotangents = batched_types(outputs, std::vector<bool>(outputs.size(), true));
   c.runs.push_back({Way::vmap_vjp, std::vector<bool>(inputs.size(), true),
                     joined(batched_operands(c.sample, std::vector<bool>(inputs.size(), true)),
-                           directions(cotangents, inexact(outputs), axes, cotangent_seed + 1)),
+                           directions(cotangents, inexact_types(outputs), axes, op_cotangent_seed + 1)),
                     over_mesh(transform::vmap(vjp, all, batch_size)), outputs.size()});
 }
 
-Case case_of(const ir::Primitive& op, const ir::Sample& sample, std::size_t number) {
-  Case c{&op, sample, op.name + "/" + std::to_string(number), inexact(input_types(sample)), {}};
+Case op_case(const ir::Primitive& op, const ir::Sample& sample, std::size_t number) {
+  Case c{&op, sample, op.name + "/" + std::to_string(number), inexact_types(input_types(sample)), {}};
   for (const int operand : underived_operands(op.name)) {
     if (static_cast<std::size_t>(operand) < c.active.size()) c.active[static_cast<std::size_t>(operand)] = false;
   }
   const FunctionPtr f = primal_function(op, sample);
-  const Arrays x = draw(sample, operand_seed);
+  const ReferenceArrays x = draw(sample, op_operand_seed);
   if (compares(op.name, Way::forward, sample)) c.runs.push_back({Way::forward, {}, x, over_mesh(f), 0});
   add_derivatives(c, f, x);
   if (!sample.inputs.empty() && compares(op.name, Way::vmap, sample)) {
@@ -162,7 +164,7 @@ std::vector<Case> cases_of(const ir::Primitive& op) {
   std::vector<Case> cases;
   if (!compares_any(op.name)) return cases;
   const std::vector<ir::Sample> samples = op.samples();
-  for (std::size_t i = 0; i < samples.size(); ++i) cases.push_back(case_of(op, samples[i], i));
+  for (std::size_t i = 0; i < samples.size(); ++i) cases.push_back(op_case(op, samples[i], i));
   return cases;
 }
 

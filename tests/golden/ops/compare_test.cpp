@@ -22,27 +22,27 @@ namespace lockstep::tests::golden {
 namespace {
 
 /// What to run where an op's values are not there, or not those of its samples.
-std::string remedy(const ir::Primitive& op) {
+std::string remedy_of_op(const ir::Primitive& op) {
   return "; run (with jax " + std::string(jax_version) +
          " from PyPI): python tests/golden/ops/jax_ops.py <tests_golden> " + op.name;
 }
 
-std::vector<eval::HostArray> run(const Run& run, const compile::Options& options) {
+std::vector<eval::HostArray> run_op(const Run& run_op, const compile::Options& options) {
   std::vector<eval::HostArray> arguments;
-  for (const ir::ReferenceArray& input : run.inputs) {
+  for (const ir::ReferenceArray& input : run_op.inputs) {
     arguments.push_back(eval::host_array(input.type, ir::reference_to_bytes(input), *options.backends.back()));
   }
-  return runtime::run(*compile::lower(run.function, options), arguments);
+  return runtime::run(*compile::lower(run_op.function, options), arguments);
 }
 
 /// Compares a case's runs with what JAX gave; the count of values.
-std::size_t compare(const Case& c, const StoredCase& stored, const compile::Options& options) {
+std::size_t compare_op(const Case& c, const StoredCase& stored, const compile::Options& options) {
   std::size_t at = 0, compared = 0;
   for (const Run& each : c.runs) {
     INFO(c.describe() << " " << each.label());
-    const std::vector<eval::HostArray> results = run(each, options);
+    const std::vector<eval::HostArray> results = run_op(each, options);
     for (std::size_t i = each.first; i < results.size(); ++i) {
-      REQUIRE_MESSAGE(at < stored.results.size(), "results are missing" << remedy(*c.op));
+      REQUIRE_MESSAGE(at < stored.results.size(), "results are missing" << remedy_of_op(*c.op));
       const ArrayType type{results[i].type.dtype, results[i].type.shape, {}};
       const auto given = ir::reference_from_bytes(type, eval::host_bytes(results[i]));
       const auto expected = values_of(stored.results[at++], each.label(), type);
@@ -53,7 +53,7 @@ std::size_t compare(const Case& c, const StoredCase& stored, const compile::Opti
       compared += static_cast<std::size_t>(type.size());
     }
   }
-  CHECK_MESSAGE(at == stored.results.size(), "there are more results" << remedy(*c.op));
+  CHECK_MESSAGE(at == stored.results.size(), "there are more results" << remedy_of_op(*c.op));
   return compared;
 }
 
@@ -74,14 +74,14 @@ TEST_CASE("every op, its derivatives and batches have JAX's values") {
       const auto found = stored.find(c.name);
       if (found == stored.end()) {
         if (c.runs.empty()) continue;
-        FAIL_CHECK("JAX's values are missing, and differences.cpp gives no reason" << remedy(op));
+        FAIL_CHECK("JAX's values are missing, and differences.cpp gives no reason" << remedy_of_op(op));
         break;
       }
       if (found->second.hash != hash_text(c.hash())) {
-        FAIL_CHECK("the sample has changed" << remedy(op));
+        FAIL_CHECK("the sample has changed" << remedy_of_op(op));
         break;
       }
-      values += compare(c, found->second, options);
+      values += compare_op(c, found->second, options);
       runs += c.runs.size();
       ++cases;
       stored.erase(found);

@@ -9,7 +9,7 @@ namespace lockstep::tests::golden {
 namespace {
 
 /// More room than the dtype's own bound.
-struct Room {
+struct OpRoom {
   std::string_view op;
   DType dtype;
   double forward;
@@ -17,10 +17,10 @@ struct Room {
   std::string_view reason;
 };
 
-const std::vector<Room>& rooms() {
+const std::vector<OpRoom>& rooms() {
   constexpr std::string_view sums = "long sums in another order";
   constexpr std::string_view series = "JAX sums its series in float32, Lockstep in float64";
-  static const std::vector<Room> table = {
+  static const std::vector<OpRoom> table = {
       {"dot_general", DType::float32, 1e-5, 1e-5, sums},
       {"conv", DType::float32, 1e-5, 1e-5, sums},
       {"conv_input_grad", DType::float32, 1e-5, 1e-5, sums},
@@ -38,7 +38,7 @@ const std::vector<Room>& rooms() {
   return table;
 }
 
-const std::vector<Way> derivatives = {Way::jvp, Way::vjp, Way::vmap_vjp};
+const std::vector<Way> derivative_ways = {Way::jvp, Way::vjp, Way::vmap_vjp};
 
 /// More columns of q, or of u and v, than the matrix determines.
 bool is_completed(const ir::Sample& sample) {
@@ -85,25 +85,33 @@ std::span<const Difference> differences() {
       {"debug_print", {}, {}, "its value says only that it is done; tests hold what it prints"},
       {"fused", {}, {}, "JAX has no such op: a pass makes it of element-wise ops, which are compared"},
       {"error_if", {}, {}, "its value says only that it is done; tests hold what it throws"},
-      {"igamma_grad_a", derivatives, {}, "JAX has no derivative of it"},
+      {"igamma_grad_a", derivative_ways, {}, "JAX has no derivative of it"},
       {"random_gamma", {}, {}, "16-bit floats are drawn in float32 and rounded here, in 16 bits in JAX", is_narrow},
       {"random_poisson", {}, {}, "the distribution is JAX's, its uses of the key are not: tests hold the moments"},
       {"random_binomial", {}, {}, "the distribution is JAX's, its uses of the key are not: tests hold the moments"},
-      {"random_gamma_grad", derivatives, {}, "JAX has no derivative of it"},
+      {"random_gamma_grad", derivative_ways, {}, "JAX has no derivative of it"},
       {"betainc", {}, {0, 1}, "neither has a derivative in a and b"},
       {"while_loop",
        {Way::vjp, Way::vmap_vjp},
        {},
        "neither has reverse mode: how many residuals there are is not known"},
       {"reshard", {}, {}, "JAX has no such op under this name: its value is its operand, which lies elsewhere"},
-      {"sign", derivatives, {}, "of a complex x, x / |x| has its derivative here and none in JAX", is_of_complex},
-      {"nextafter", derivatives, {}, "JAX has no derivative of it; here it is zero"},
-      {"cholesky", derivatives, {}, "where there is no factor, all of the derivative is NaN", is_negative},
-      {"qr", derivatives, {}, "a matrix does not determine the columns that full_matrices adds", is_completed},
-      {"svd", derivatives, {}, "a matrix does not determine the columns that full_matrices adds", is_completed},
+      {"sign", derivative_ways, {}, "of a complex x, x / |x| has its derivative here and none in JAX", is_of_complex},
+      {"nextafter", derivative_ways, {}, "JAX has no derivative of it; here it is zero"},
+      {"cholesky", derivative_ways, {}, "where there is no factor, all of the derivative is NaN", is_negative},
+      {"qr", derivative_ways, {}, "a matrix does not determine the columns that full_matrices adds", is_completed},
+      {"svd", derivative_ways, {}, "a matrix does not determine the columns that full_matrices adds", is_completed},
       {"spence", {Way::vjp, Way::vmap_vjp}, {}, "JAX's gradient is NaN between 1 and 2, of a branch that is not taken"},
-      {"reduce_max", derivatives, {}, "the derivative of an empty maximum is 0 here and 0 / 0 in JAX", reduces_nothing},
-      {"reduce_min", derivatives, {}, "the derivative of an empty minimum is 0 here and 0 / 0 in JAX", reduces_nothing},
+      {"reduce_max",
+       derivative_ways,
+       {},
+       "the derivative of an empty maximum is 0 here and 0 / 0 in JAX",
+       reduces_nothing},
+      {"reduce_min",
+       derivative_ways,
+       {},
+       "the derivative of an empty minimum is 0 here and 0 / 0 in JAX",
+       reduces_nothing},
   };
   return table;
 }
@@ -131,7 +139,7 @@ std::vector<int> underived_operands(std::string_view op) {
 
 double bound(std::string_view op, Way way, DType dtype) {
   const bool derivative = is_derivative(way);
-  for (const Room& room : rooms()) {
+  for (const OpRoom& room : rooms()) {
     if (room.op == op && room.dtype == dtype) return derivative ? room.derivative : room.forward;
   }
   return bound(derivative, dtype);
@@ -139,7 +147,7 @@ double bound(std::string_view op, Way way, DType dtype) {
 
 std::string rooms_table() {
   std::ostringstream text;
-  for (const Room& room : rooms()) {
+  for (const OpRoom& room : rooms()) {
     text << "| `" << room.op << "` | " << name(room.dtype) << " | " << room.forward << " | " << room.derivative << " | "
          << room.reason << " |\n";
   }

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-json type_json(const ArrayType& type) {
+json op_type_json(const ArrayType& type) {
   return {{"dtype", name(type.dtype)},
           {"shape", type.shape.to_vector()},
           {"varying", to_string(type.varying)},
@@ -66,16 +66,16 @@ json function_json(const ir::Function& f) {
   return {{"inputs", ids(f.inputs())}, {"outputs", ids(f.outputs())}, {"equations", equations}};
 }
 
-json run_json(const Run& run) {
+json op_run_json(const Run& run) {
   json inputs = json::array();
   for (const ir::ReferenceArray& input : run.inputs) {
-    json array = type_json(input.type);
+    json array = op_type_json(input.type);
     array["hex"] = hex(ir::reference_to_bytes(input));
     inputs.push_back(array);
   }
   json results = json::array();
   const std::vector<ArrayType> types = run.function->output_types();
-  for (std::size_t i = run.first; i < types.size(); ++i) results.push_back(type_json(types[i]));
+  for (std::size_t i = run.first; i < types.size(); ++i) results.push_back(op_type_json(types[i]));
   return {{"way", name(run.way)},
           {"label", run.label()},
           {"batched", run.batched},
@@ -90,12 +90,12 @@ json case_json(const Case& c) {
   json inputs = json::array(), outputs = json::array(), runs = json::array();
   for (const ir::SampleInput& input : c.sample.inputs) {
     types.push_back(input.type);
-    inputs.push_back(type_json(input.type));
+    inputs.push_back(op_type_json(input.type));
   }
   for (const ArrayType& type : ir::infer_types(*c.op, types, c.sample.attrs, c.sample.axes)) {
-    outputs.push_back(type_json(type));
+    outputs.push_back(op_type_json(type));
   }
-  for (const Run& run : c.runs) runs.push_back(run_json(run));
+  for (const Run& run : c.runs) runs.push_back(op_run_json(run));
   return {{"name", c.name},
           {"op", c.op->name},
           {"attrs", attrs_json(c.sample.attrs)},

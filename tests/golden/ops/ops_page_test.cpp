@@ -24,7 +24,7 @@ namespace {
 
 const std::filesystem::path docs = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "../docs";
 
-std::string read(const std::filesystem::path& path) {
+std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
@@ -100,7 +100,7 @@ std::string dtypes_of(const ir::Primitive& op) {
 
 // ---- rules
 
-std::string indices(const std::vector<int>& list) {
+std::string indices_text(const std::vector<int>& list) {
   std::string text;
   for (const int i : list) text += (text.empty() ? "" : ", ") + std::to_string(i);
   return text;
@@ -108,7 +108,7 @@ std::string indices(const std::vector<int>& list) {
 
 std::string derivative_of(const ir::Derivative& derivative) {
   using Kind = ir::Derivative::Kind;
-  const std::string operands = derivative.linear_in.empty() ? "" : " in " + indices(derivative.linear_in);
+  const std::string operands = derivative.linear_in.empty() ? "" : " in " + indices_text(derivative.linear_in);
   switch (derivative.kind) {
     case Kind::zero:
       return "zero";
@@ -152,7 +152,7 @@ std::string comparison_of(std::string_view op) {
     if (difference.op != op) continue;
     std::vector<std::string> without;
     for (const Way way : difference.ways) without.emplace_back(name(way));
-    if (!difference.operands.empty()) without.push_back("derivatives in " + indices(difference.operands));
+    if (!difference.operands.empty()) without.push_back("derivatives in " + indices_text(difference.operands));
     if (difference.where != nullptr) text += "; not some samples";
     if (!without.empty()) text += "; without " + listed(without);
     text += ": " + std::string(difference.reason);
@@ -199,7 +199,7 @@ std::string generated() {
 
 /// What stands below the table: docs/left_out.md as long as there is one, its `name | reason` lines as tables.
 std::string tail(const std::string& page) {
-  std::istringstream written(read(docs / "left_out.md"));
+  std::istringstream written(read_text(docs / "left_out.md"));
   std::string text, line;
   std::getline(written, line);
   if (!written) {
@@ -220,7 +220,7 @@ std::string tail(const std::string& page) {
 }  // namespace
 
 TEST_CASE("docs/ops.md is what the ops say") {
-  const std::string page = read(docs / "ops.md");
+  const std::string page = read_text(docs / "ops.md");
   const std::string now = generated();
   const std::string backends = now.substr(now.find("Backends of this build"), 80);
   REQUIRE_MESSAGE(!page.empty(), "docs/ops.md is not there");
@@ -233,7 +233,7 @@ TEST_CASE("docs/ops.md is what the ops say") {
 }
 
 TEST_CASE("write docs/ops.md" * doctest::skip()) {
-  const std::string page = read(docs / "ops.md");
+  const std::string page = read_text(docs / "ops.md");
   std::ofstream file(docs / "ops.md");
   file << generated() << tail(page);
   REQUIRE(file.good());

@@ -1,9 +1,14 @@
 #include "tests/golden/optax/cases.h"
 
+#include <lockstep/optim_contrib.h>
+
 namespace lockstep::tests::optax {
 namespace {
 
-using namespace optim;
+using optim::chain;
+using optim::GradientTransformation;
+using optim::MatrixAxes;
+using optim::scale;
 
 GradientTransformation descending(GradientTransformation t) { return chain(std::move(t), scale(-0.1)); }
 
@@ -18,6 +23,7 @@ std::optional<MatrixAxes> matrix_of_conv(const std::string& path, const Array&) 
 }
 
 std::vector<Case> with_moments() {
+  using namespace optim;
   return {
       {"sgd", {"optim::sgd"}, sgd(0.1, 0.9, true)},
       {"adam", {"optim::adam"}, adam(0.1, 0.8, 0.95, 1e-6)},
@@ -58,6 +64,7 @@ std::vector<Case> with_moments() {
 }
 
 std::vector<Case> by_layer() {
+  using namespace optim;
   return {
       {"lamb", {"optim::lamb"}, lamb(0.1, 0.9, 0.999, 1e-6, 0.01)},
       {"lars", {"optim::lars"}, lars(0.5, {.weight_decay = 0.01, .coefficient = 0.1, .momentum = 0.8})},
@@ -103,7 +110,8 @@ std::vector<Case> by_layer() {
   };
 }
 
-std::vector<Case> others() {
+std::vector<Case> other_cases() {
+  using namespace optim;
   return {
       {"sign_sgd", {"optim::sign_sgd", "optim::scale_by_sign"}, sign_sgd(0.01)},
       {"signum", {"optim::signum"}, signum(0.01, 0.8)},
@@ -143,6 +151,7 @@ std::vector<Case> others() {
 }
 
 std::vector<Case> wrappers() {
+  using namespace optim;
   return {
       {"multi_steps", {"optim::multi_steps", "optim::has_updated"}, multi_steps(adam(0.1), 3)},
       {"multi_steps_schedule",
@@ -178,6 +187,7 @@ std::vector<Case> wrappers() {
 }
 
 std::vector<Case> transformations() {
+  using namespace optim;
   return {
       {"add_decayed_weights", {"optim::add_decayed_weights"}, descending(add_decayed_weights(ramp(), below("kernel")))},
       {"ema", {"optim::ema"}, descending(ema(0.8))},
@@ -222,8 +232,8 @@ std::vector<Case> transformations() {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> joined;
-    for (const auto& part : {with_moments(), by_layer(), others(), rate_free_cases(), second_order_cases(), wrappers(),
-                             transformations()}) {
+    for (const auto& part : {with_moments(), by_layer(), other_cases(), rate_free_cases(), second_order_cases(),
+                             wrappers(), transformations()}) {
       joined.insert(joined.end(), part.begin(), part.end());
     }
     return joined;

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/optim_contrib.h>
 
 #include "tests/golden/optax/cases.h"
 #include "tests/support/expect_error.h"
@@ -18,7 +19,7 @@
 namespace lockstep::tests::optax {
 namespace {
 
-constexpr int steps = 4;
+constexpr int device_steps = 4;
 
 Tree parameters() {
   const auto drawn = [](std::uint64_t seed, const Shape& shape) {
@@ -31,24 +32,24 @@ Tree parameters() {
 }
 
 /// Each row's distance of all weights, times a number of its own, from another number.
-WithAux distance(const Tree& w, const Tree& state, const Batch& b) {
+WithAux squared_distance(const Tree& w, const Tree& state, const Batch& b) {
   Array total = b.y * 0;
   for (const Array& leaf : w.leaves())
     total = total + sum(square(reshape(leaf, {1, -1}) * b.x - expand_dims(b.y, {1})), {1});
   return {weighted(total, b.weight), state, {}};
 }
 
-Batch rows(int step) {
+Batch rows_at(int step) {
   const Array key = random::key(100 + static_cast<std::uint64_t>(step));
   return {random::normal(random::fold_in(key, 0), {16, 1}), random::normal(random::fold_in(key, 1), {16}), ones({16})};
 }
 
 /// Of the state after some steps, from the second on through a file where it is `saved`.
 std::string trained(const Case& c, int devices, bool saved) {
-  const TrainStep step = data_parallel(distance, c.transformation, tests::parallel({8, devices}));
+  const TrainStep step = data_parallel(squared_distance, c.transformation, tests::parallel({8, devices}));
   TrainState state = step.init(parameters(), Tree());
-  for (int i = 0; i < steps; ++i) {
-    state = step(std::move(state), rows(i)).first;
+  for (int i = 0; i < device_steps; ++i) {
+    state = step(std::move(state), rows_at(i)).first;
     if (!saved || i != 1) continue;
     const TemporaryFolder folder;
     checkpoint::save(folder.path() / "state", to_tree(state), {});
@@ -65,25 +66,25 @@ Tree trained_cut(const Case& c, int zero) {
                                      .layouts = {{"conv", sharded("model", 3)}, {"kernel", sharded("model", 0)}},
                                      .zero = zero,
                                      .contraction_blocks = 8};
-  const auto step = model_parallel(StepLoss(distance), c.transformation, options);
+  const auto step = model_parallel(StepLoss(squared_distance), c.transformation, options);
   TrainState state = step.init(parameters(), Tree());
-  for (int i = 0; i < steps; ++i) state = step(std::move(state), rows(i)).first;
+  for (int i = 0; i < device_steps; ++i) state = step(std::move(state), rows_at(i)).first;
   return gather(to_tree(state));
 }
 
 /// A search's interpolations divide differences of losses.
-double room_of(const Case& c) { return c.transformation.needs_function ? 2e-4 : 2e-5; }
+double device_room(const Case& c) { return c.transformation.needs_function ? 2e-4 : 2e-5; }
 
 }  // namespace
 
 TEST_CASE("every transformation means the same on weights that lie cut, with one fingerprint over ZeRO's stages") {
   for (const Case& c : cases()) {
     CAPTURE(c.name);
-    const TrainStep step = data_parallel(distance, c.transformation, tests::parallel({1, 1}));
+    const TrainStep step = data_parallel(squared_distance, c.transformation, tests::parallel({1, 1}));
     TrainState whole = step.init(parameters(), Tree());
-    for (int i = 0; i < steps; ++i) whole = step(std::move(whole), rows(i)).first;
+    for (int i = 0; i < device_steps; ++i) whole = step(std::move(whole), rows_at(i)).first;
     const Tree cut = trained_cut(c, 0);
-    check_close(from_tree<TrainState>(cut).trainable, whole.trainable, room_of(c));
+    check_close(from_tree<TrainState>(cut).trainable, whole.trainable, device_room(c));
     CHECK_MESSAGE(fingerprint(trained_cut(c, 3)) == fingerprint(cut), c.name);
   }
 }
@@ -103,18 +104,18 @@ TEST_CASE("a step gives the loss at other parameters over its microbatches") {
     for (const std::int64_t microbatches : {1, 2}) {
       DataParallelOptions options = tests::parallel({4, 2});
       options.microbatches = microbatches;
-      const TrainStep step = data_parallel(distance, c.transformation, options);
+      const TrainStep step = data_parallel(squared_distance, c.transformation, options);
       TrainState state = step.init(parameters(), Tree());
-      for (int i = 0; i < steps; ++i) state = step(std::move(state), rows(i)).first;
+      for (int i = 0; i < device_steps; ++i) state = step(std::move(state), rows_at(i)).first;
       if (microbatches == 1) trained = state.trainable;
-      check_close(state.trainable, trained, room_of(c));
+      check_close(state.trainable, trained, device_room(c));
     }
   }
 }
 
 TEST_CASE("a search in a step lowers the loss of its rows, masked ones left out") {
-  const TrainStep step = data_parallel(distance, optim::lbfgs(optim::LbfgsOptions{}), tests::parallel({4, 2}));
-  Batch batch = rows(0);
+  const TrainStep step = data_parallel(squared_distance, optim::lbfgs(optim::LbfgsOptions{}), tests::parallel({4, 2}));
+  Batch batch = rows_at(0);
   batch.weight = where(lockstep::arange(16) < 12, 1.0, full({16}, 0.0, float32));
   batch.x = where(expand_dims(batch.weight, {1}) == 0, std::nan(""), batch.x);
   TrainState state = step.init(parameters(), Tree());
@@ -133,9 +134,9 @@ TEST_CASE("a search in a step lowers the loss of its rows, masked ones left out"
 TEST_CASE("what declares how gradients combine is not searched") {
   DataParallelOptions options = tests::parallel({4, 2});
   options.aggregations = {{"kernel", Aggregation::mean}};
-  const TrainStep step = data_parallel(distance, optim::lbfgs(optim::LbfgsOptions{}), options);
+  const TrainStep step = data_parallel(squared_distance, optim::lbfgs(optim::LbfgsOptions{}), options);
   const TrainState state = step.init(parameters(), Tree());
-  tests::expect_error<AggregationError>([&] { static_cast<void>(step(state, rows(0))); },
+  tests::expect_error<AggregationError>([&] { static_cast<void>(step(state, rows_at(0))); },
                                         "trainable leaf 'kernel' declares how replicas' gradients combine",
                                         "train it by another optimizer");
 }

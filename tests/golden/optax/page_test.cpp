@@ -19,7 +19,7 @@ std::set<std::string> declared(const std::string& result, const std::string& hea
   return names;
 }
 
-std::set<std::string> rows() {
+std::set<std::string> page_rows() {
   const std::string text = text_of("docs/optimizers.md");
   const std::regex row("\\n\\| `(\\w+)` \\|");
   std::set<std::string> names;
@@ -36,7 +36,7 @@ TEST_CASE("the page has every optimizer, transformation and schedule") {
   for (const char* header : {"optim", "optimizers", "second_order", "optimizer_wrappers", "gradient_transformations"}) {
     expected.merge(declared("GradientTransformation", header));
   }
-  const std::set<std::string> given = rows();
+  const std::set<std::string> given = page_rows();
   for (const std::string& name : expected)
     CHECK_MESSAGE(given.contains(name), name << " has no row in docs/optimizers.md");
   for (const std::string& name : given) CHECK_MESSAGE(expected.contains(name), name << " has a row, but is not public");

@@ -1,9 +1,9 @@
 #include "tests/golden/optax/cases.h"
 
+#include <lockstep/optim_contrib.h>
+
 // Optimizers that find their rate.
 namespace lockstep::tests::optax {
-
-using namespace optim;
 
 namespace {
 
@@ -12,6 +12,7 @@ Schedule ramp_of_ten() { return schedules::linear(1.0, 0.1, 8); }
 }  // namespace
 
 std::vector<Case> rate_free_cases() {
+  using namespace optim;
   return {
       {"dog", {"optim::dog", "optim::scale_by_dog"}, dog(1.0, {.value = 0.01, .weight_decay = 0.1})},
       {"dog_distance", {"optim::dog"}, dog(ramp_of_ten(), {.start = DogStart::distance, .value = 0.02})},

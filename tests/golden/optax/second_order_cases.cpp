@@ -1,9 +1,9 @@
 #include "tests/golden/optax/cases.h"
 
+#include <lockstep/optim_contrib.h>
+
 // Optimizers that look at more of the loss than its gradient.
 namespace lockstep::tests::optax {
-
-using namespace optim;
 
 Array valley(const Tree& params) {
   const Array z = ravel_tree(params).flat;
@@ -14,6 +14,7 @@ Array valley(const Tree& params) {
 }
 
 std::vector<Case> second_order_cases() {
+  using namespace optim;
   return {
       {"backtracking",
        {"optim::scale_by_backtracking_linesearch"},

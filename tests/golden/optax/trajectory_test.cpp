@@ -9,36 +9,33 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/golden/named_values.h"
 #include "tests/golden/optax/cases.h"
 
 // Ten steps of every transformation, and every schedule, against Optax in float64.
 namespace lockstep::tests::optax {
 namespace {
 
-using Values = std::vector<double>;
-/// The lines behind a name, by what stands before their bar.
-using Lines = std::map<std::string, Values>;
+constexpr double trajectory_tolerance = 1e-10;
 
-constexpr double tolerance = 1e-10;
-
-Values values_of(const std::string& text) {
+Values flat_values(const std::string& text) {
   Values values;
   std::istringstream stream(text);
   for (std::string word; stream >> word;) values.push_back(std::stod(word));
   return values;
 }
 
-std::map<std::string, Lines> stored() {
+std::map<std::string, NamedValues> stored_trajectories() {
   std::ifstream file(std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden/optax/trajectories.txt");
   REQUIRE(file.good());
-  std::map<std::string, Lines> all;
+  std::map<std::string, NamedValues> all;
   std::string name;
   for (std::string line; std::getline(file, line);) {
     const std::size_t bar = line.find(" | ");
     if (line[0] == '#') continue;
     REQUIRE(bar != std::string::npos);
     if (line[0] == ' ') {
-      all[name][line.substr(1, bar - 1)] = values_of(line.substr(bar + 3));
+      all[name][line.substr(1, bar - 1)] = flat_values(line.substr(bar + 3));
     } else {
       name = line.substr(0, bar);
       all[name];
@@ -47,13 +44,13 @@ std::map<std::string, Lines> stored() {
   return all;
 }
 
-const std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes = {
+const std::vector<std::pair<std::string, std::vector<std::int64_t>>> leaf_shapes = {
     {"bias", {2}}, {"conv", {2, 1, 1, 2}}, {"kernel", {2, 3}}, {"scale", {}}};
 
 Tree tree_of(const Values& values) {
   std::map<std::string, Tree> leaves;
   std::size_t at = 0;
-  for (const auto& [name, shape] : shapes) {
+  for (const auto& [name, shape] : leaf_shapes) {
     std::size_t size = 1;
     for (const std::int64_t extent : shape) size *= static_cast<std::size_t>(extent);
     const auto begin = values.begin() + static_cast<std::ptrdiff_t>(at);
@@ -63,7 +60,7 @@ Tree tree_of(const Values& values) {
   return Tree::dict(std::move(leaves));
 }
 
-Values values_of(const Tree& tree) {
+Values flat_values(const Tree& tree) {
   Values values;
   for (const Array& leaf : tree.leaves()) {
     const Values own = reshape(leaf, {-1}).to_vector<double>();
@@ -72,10 +69,10 @@ Values values_of(const Tree& tree) {
   return values;
 }
 
-bool near(const Values& a, const Values& b) {
+bool trajectory_near(const Values& a, const Values& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!(std::abs(a[i] - b[i]) <= tolerance * (1 + std::abs(b[i])))) return false;
+    if (!(std::abs(a[i] - b[i]) <= trajectory_tolerance * (1 + std::abs(b[i])))) return false;
   }
   return true;
 }
@@ -87,7 +84,7 @@ std::pair<Tree, Tree> down_valley(const Case& c, const Tree& state, const Tree& 
 }
 
 /// The first step behind which parameters are others; 0: none.
-int first_difference(const Case& c, const Lines& given, const Lines& expected) {
+int first_other_step(const Case& c, const NamedValues& given, const NamedValues& expected) {
   Tree params = tree_of(given.at("parameters"));
   Tree state = c.transformation.init(params);
   const auto step = jit([&c](const Tree& p, const Tree& s, const Tree& g, const Array& loss) {
@@ -102,7 +99,7 @@ int first_difference(const Case& c, const Lines& given, const Lines& expected) {
     check_same_types(state, next, c.name);
     params = moved;
     state = next;
-    if (!near(values_of(params), expected.at(std::to_string(i)))) return i;
+    if (!trajectory_near(flat_values(params), expected.at(std::to_string(i)))) return i;
   }
   return 0;
 }
@@ -110,17 +107,17 @@ int first_difference(const Case& c, const Lines& given, const Lines& expected) {
 }  // namespace
 
 TEST_CASE("ten steps of every transformation are those of Optax") {
-  const auto expected = stored();
+  const auto expected = stored_trajectories();
   for (const Case& c : cases()) {
     CAPTURE(c.name);
     REQUIRE(expected.contains(c.name));
-    CHECK_MESSAGE(first_difference(c, expected.at("given"), expected.at(c.name)) == 0, c.name);
+    CHECK_MESSAGE(first_other_step(c, expected.at("given"), expected.at(c.name)) == 0, c.name);
   }
   CHECK(expected.size() == cases().size() + schedule_cases().size() + 1);
 }
 
 TEST_CASE("every schedule is Optax'") {
-  const auto expected = stored();
+  const auto expected = stored_trajectories();
   for (const ScheduleCase& c : schedule_cases()) {
     CAPTURE(c.name);
     REQUIRE(expected.contains("schedules/" + c.name));

@@ -61,7 +61,7 @@ double units(double got, double want, double scale, const Format& format) {
 
 /// The value, the gradient and the Hessian's upper triangle, one row each, [rows, points]. Each derivative is by one
 /// variable alone: beside one that is infinite, others would be 0 times that.
-Array derivatives(const Call& call, const Array& variables) {
+Array derivatives_at(const Call& call, const Array& variables) {
   const auto n = static_cast<std::size_t>(variables.dim(0));
   Arrays at;
   for (std::size_t i = 0; i < n; ++i) at.push_back(squeeze(slice_in_dim(variables, i, i + 1, 0), 0));
@@ -146,8 +146,8 @@ std::string report(const Point& point, std::size_t i, double got, double distanc
 }
 
 /// One point's results.
-void compare(const Point& point, DType dtype, const std::function<double(std::size_t)>& got, Record& record,
-             std::array<Worst, 3>& worst) {
+void compare_point(const Point& point, DType dtype, const std::function<double(std::size_t)>& got, Record& record,
+                   std::array<Worst, 3>& worst) {
   const Format format = format_of(dtype);
   const std::vector<int> orders = orders_of(point.at.size());
   REQUIRE(orders.size() == point.results.size());
@@ -183,7 +183,7 @@ void compare(const Point& point, DType dtype, const std::function<double(std::si
   }
 }
 
-void check(const std::string& function, const std::vector<Point>& all, DType dtype, Record& record) {
+void check_function(const std::string& function, const std::vector<Point>& all, DType dtype, Record& record) {
   std::vector<Point> points;
   for (const Point& p : all) {
     if (std::all_of(p.at.begin(), p.at.end(), [&](double x) { return holds(format_of(dtype), x); }))
@@ -198,11 +198,11 @@ void check(const std::string& function, const std::vector<Point>& all, DType dty
   const auto count = static_cast<std::int64_t>(points.size());
   const Array variables = convert(array(values, {static_cast<std::int64_t>(n), count}), dtype);
   const Call& call = calls().find(function)->second;
-  const Array results = jit([&](const Array& z) { return derivatives(call, z); })(variables);
+  const Array results = jit([&](const Array& z) { return derivatives_at(call, z); })(variables);
   const std::vector<double> got = convert(results, float64).to_vector<double>();
   std::array<Worst, 3> worst;
   for (std::size_t p = 0; p < points.size(); ++p) {
-    compare(
+    compare_point(
         points[p], dtype, [&](std::size_t row) { return got[row * points.size() + p]; }, record, worst);
   }
   record.counts.points += points.size();
@@ -244,7 +244,7 @@ TEST_CASE("smooth functions have mpmath's values, gradients and Hessians where t
     }
     for (const auto& [function, points] : functions) {
       REQUIRE_MESSAGE(calls().contains(function), function);
-      for (const DType dtype : dtypes) check(function, points, dtype, record);
+      for (const DType dtype : dtypes) check_function(function, points, dtype, record);
       ++counts.functions;
     }
   }

@@ -18,7 +18,7 @@ using tests::Replicas;
 
 namespace {
 
-constexpr std::int64_t rows = 8, tokens = 6, features = 5, experts = 8;
+constexpr std::int64_t token_rows = 8, tokens = 6, token_features = 5, experts = 8;
 
 struct Parameters {
   Array router, in, out;
@@ -30,10 +30,10 @@ struct Expert {
 LOCKSTEP_TREE(Expert, in, out);
 
 Parameters parameters(DType dtype) {
-  return {drawn(1, {features, experts}, dtype), drawn(2, {experts, features, 7}, dtype),
-          drawn(3, {experts, 7, features}, dtype)};
+  return {drawn(1, {token_features, experts}, dtype), drawn(2, {experts, token_features, 7}, dtype),
+          drawn(3, {experts, 7, token_features}, dtype)};
 }
-Array some_tokens(DType dtype) { return drawn(4, {rows, tokens, features}, dtype); }
+Array some_tokens(DType dtype) { return drawn(4, {token_rows, tokens, token_features}, dtype); }
 Array mask_of(const Array& x) { return greater(iota({x.dim(0), tokens}, 1), 0); }
 
 Array expert_of(const Expert& e, const Array& x) { return matmul(tanh(matmul(x, e.in)), e.out); }
@@ -44,7 +44,7 @@ MixtureResult mixed(const Parameters& p, const Array& x, MixtureOptions options,
 }
 
 /// A number that depends on all that a mixture gives.
-Array loss_of(const MixtureResult& m) { return sum(square(m.y)) + sum(m.load_balance); }
+Array mixture_loss(const MixtureResult& m) { return sum(square(m.y)) + sum(m.load_balance); }
 
 const Layout cut = sharded("expert");
 PmapOptions along_experts(const Replicas& replicas, std::vector<LeafLayouts> out) {
@@ -64,7 +64,7 @@ TEST_CASE("with room for all, a mixture is the sum over each token's best expert
     const Array all = vmap([&](const Expert& e) { return expert_of(e, x); })(Expert{p.in, p.out});
     const MixtureResult m = mixed(p, x, {.top_k = k, .capacity_factor = 100});
     check_arrays(m.y, einsum("nte,entf->ntf", {gates, all}));
-    check_arrays(m.dropped, zeros({rows}, float64));
+    check_arrays(m.dropped, zeros({token_rows}, float64));
   }
 }
 
@@ -96,8 +96,8 @@ TEST_CASE("nothing that a masked token and its logits hold reaches a value or a 
   const auto with = [&](double held) {
     const auto loss = [&](const Parameters& q, const Array& v) {
       const Array logits = where(counts, matmul(v, q.router), held);
-      return loss_of(mixture_of_experts(where(counts, v, held), logits, Expert{q.in, q.out}, expert_of,
-                                        {.capacity_factor = 1, .mask = mask_of(v)}));
+      return mixture_loss(mixture_of_experts(where(counts, v, held), logits, Expert{q.in, q.out}, expert_of,
+                                             {.capacity_factor = 1, .mask = mask_of(v)}));
     };
     return value_and_grad(loss)(p, x);
   };
@@ -114,7 +114,7 @@ TEST_CASE("values and gradients over cut experts are those of one device") {
         const MixtureOptions parts{.axis = "expert", .top_k = k, .capacity_factor = 1};
         const MixtureResult expected = mixed(p, x, whole, masked);
         const auto slopes = grad([&](const std::pair<Parameters, Array>& v) {
-          return loss_of(mixed(v.first, v.second, whole, masked));
+          return mixture_loss(mixed(v.first, v.second, whole, masked));
         })(std::pair(p, x));
         for (const Replicas& replicas : tests::cuts) {
           CAPTURE(replicas.shards);
@@ -126,12 +126,12 @@ TEST_CASE("values and gradients over cut experts are those of one device") {
           const auto mapped = pmap(forward, along_experts(replicas, {cut}));
           check_trees(to_tree(jit(mapped)(p.router, p.in, p.out, x)), to_tree(expected));
           const auto of_map = [&](const std::pair<Parameters, Array>& v) {
-            return loss_of(mapped(v.first.router, v.first.in, v.first.out, v.second));
+            return mixture_loss(mapped(v.first.router, v.first.in, v.first.out, v.second));
           };
           check_trees(to_tree(grad(of_map)(std::pair(p, x))), to_tree(slopes));
           const auto inside = [&](const Array& router, const Array& in, const Array& out, const Array& block) {
             const auto loss = [&](const Parameters& q) {
-              return psum(loss_of(remat([&](const Parameters& r) { return mixed(r, block, parts, masked); })(q)),
+              return psum(mixture_loss(remat([&](const Parameters& r) { return mixed(r, block, parts, masked); })(q)),
                           {"expert"});
             };
             const Parameters g = grad(loss)(Parameters{router, in, out});

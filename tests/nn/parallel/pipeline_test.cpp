@@ -17,7 +17,7 @@ using tests::Replicas;
 
 namespace {
 
-constexpr std::int64_t rows = 8, features = 5, layers = 8;
+constexpr std::int64_t pipeline_rows = 8, pipeline_features = 5, pipeline_layers = 8;
 
 /// x / |x| behind each layer: of what stands in a stage that waits, its derivative must be finite.
 Array through(const Array& weights, const Array& x) {
@@ -41,8 +41,9 @@ PmapOptions along_stages(const Replicas& replicas, std::vector<LeafLayouts> out)
 
 TEST_CASE("values and gradients of stages are those of the layers on one device") {
   for (const DType dtype : {float32, float64}) {
-    const Array w = drawn(1, {layers, features, features}, dtype), x = drawn(2, {rows, features}, dtype);
-    const Array c = drawn(3, {rows, features}, dtype);
+    const Array w = drawn(1, {pipeline_layers, pipeline_features, pipeline_features}, dtype),
+                x = drawn(2, {pipeline_rows, pipeline_features}, dtype);
+    const Array c = drawn(3, {pipeline_rows, pipeline_features}, dtype);
     const Array expected = through(w, x);
     const auto slopes =
         grad([&](const std::pair<Array, Array>& v) { return sum(through(v.first, v.second) * c); })(std::pair(w, x));
@@ -69,10 +70,11 @@ TEST_CASE("values and gradients of stages are those of the layers on one device"
 }
 
 TEST_CASE("trees go through stages, and a pipeline through vmap, scan and a named batch") {
-  const Array w = drawn(1, {layers, features, features}, float64), x = drawn(2, {rows, features}, float64);
+  const Array w = drawn(1, {pipeline_layers, pipeline_features, pipeline_features}, float64),
+              x = drawn(2, {pipeline_rows, pipeline_features}, float64);
   const PipelineOptions options{.axis = "stage", .microbatches = 4};
   using Rows = std::pair<Array, Array>;
-  const Array numbers = iota({rows}, 0);
+  const Array numbers = iota({pipeline_rows}, 0);
   const auto of_tree = [&](const Array& of_stage, const Array& y) {
     return pipeline([&](const Rows& r) { return Rows(through(of_stage, r.first), r.second + 1); }, Rows(y, numbers),
                     options);
@@ -89,15 +91,16 @@ TEST_CASE("trees go through stages, and a pipeline through vmap, scan and a name
   const auto batched = [&](const Array& of_stage, const Array& v) {
     return vmap([&](const Array& u) { return piped(of_stage, u, options); })(v);
   };
-  const Array several = drawn(5, {3, rows, features}, float64);
+  const Array several = drawn(5, {3, pipeline_rows, pipeline_features}, float64);
   check_arrays(pmap(batched, along_stages({4, 2}, {replicated}))(w, several),
                vmap([&](const Array& v) { return through(w, v); })(several));
   const auto named = vmap([&](const Array& of_stage) { return piped(of_stage, x, options); }, {.axis_name = "stage"});
-  check_arrays(named(reshape(w, {4, 2, features, features}))[0], through(w, x));
+  check_arrays(named(reshape(w, {4, 2, pipeline_features, pipeline_features}))[0], through(w, x));
 }
 
 TEST_CASE("rows cut along one axis, stages along another") {
-  const Array w = drawn(1, {layers, features, features}, float64), x = drawn(2, {rows, features}, float64);
+  const Array w = drawn(1, {pipeline_layers, pipeline_features, pipeline_features}, float64),
+              x = drawn(2, {pipeline_rows, pipeline_features}, float64);
   const Mesh mesh({{"data", 2}, {"stage", 4}}, tests::cpu_devices(2));
   const auto loss = [](const Array& v, const Array& y) { return sum(square(y + v[0][0])); };
   const auto body = [&](const Array& of_stage, const Array& block) {
@@ -114,7 +117,8 @@ TEST_CASE("rows cut along one axis, stages along another") {
 }
 
 TEST_CASE("a pipeline costs one send a step and one sum") {
-  const Array w = drawn(1, {layers, features, features}, float32), x = drawn(2, {rows, features}, float32);
+  const Array w = drawn(1, {pipeline_layers, pipeline_features, pipeline_features}, float32),
+              x = drawn(2, {pipeline_rows, pipeline_features}, float32);
   const auto mapped = pmap(
       [&](const Array& of_stage, const Array& y) { return piped(of_stage, y, {.axis = "stage", .microbatches = 4}); },
       along_stages({4, 2}, {replicated}));
@@ -124,7 +128,7 @@ TEST_CASE("a pipeline costs one send a step and one sum") {
 }
 
 TEST_CASE("what a pipeline refuses") {
-  const Array w = ones({4, features, features}), x = ones({rows, features});
+  const Array w = ones({4, pipeline_features, pipeline_features}), x = ones({pipeline_rows, pipeline_features});
   const auto refused = [&](const auto& body, const Layout& of_x = replicated) {
     return [&, of_x] {
       pmap(body, {.mesh = tests::mesh_along("stage", {4, 1}), .in = {sharded("stage"), of_x}, .out = {replicated}})(w,

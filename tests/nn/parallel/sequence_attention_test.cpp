@@ -23,23 +23,24 @@ using Qkv = std::tuple<Array, Array, Array>;
 using Form = std::function<Array(const Array&, const Array&, const Array&, const SequenceAttentionOptions&)>;
 const std::vector<Form> forms = {ring_attention, all_to_all_attention};
 
-constexpr std::int64_t rows = 2, length = 16, heads = 8, features = 4;
+constexpr std::int64_t sequences = 2, length = 16, heads = 8, head_features = 4;
 
 Qkv operands(DType dtype, std::int64_t key_heads = heads) {
-  return {drawn(1, {rows, length, heads, features}, dtype), drawn(2, {rows, length, key_heads, features}, dtype),
-          drawn(3, {rows, length, key_heads, features}, dtype)};
+  return {drawn(1, {sequences, length, heads, head_features}, dtype),
+          drawn(2, {sequences, length, key_heads, head_features}, dtype),
+          drawn(3, {sequences, length, key_heads, head_features}, dtype)};
 }
 
 /// The second row ends early, and one query of a causal first row sees nothing.
 Array some_keys() {
-  const Array t = iota({rows, length}, 1), row = iota({rows, length}, 0);
+  const Array t = iota({sequences, length}, 1), row = iota({sequences, length}, 0);
   return where(equal(row, 1), less(t, 11), not_equal(t, 0));
 }
 
 Array on_one(const Qkv& x, bool causal, bool masked) {
   const auto& [q, k, v] = x;
   AttentionOptions options{.is_causal = causal};
-  if (masked) options.mask = reshape(some_keys(), {rows, 1, 1, length});
+  if (masked) options.mask = reshape(some_keys(), {sequences, 1, 1, length});
   return dot_product_attention(q, k, v, options);
 }
 
@@ -64,7 +65,7 @@ Array on_replicas(const Form& form, const Replicas& replicas, const Qkv& x, bool
 TEST_CASE("values and gradients over a cut sequence are those of one device") {
   for (const DType dtype : {float32, float64}) {
     const Qkv x = operands(dtype);
-    const Array weights = drawn(4, {rows, length, heads, features}, dtype);
+    const Array weights = drawn(4, {sequences, length, heads, head_features}, dtype);
     for (const auto& [causal, masked] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
       const auto loss_of = [&](const auto& attention) {
         return [&, attention](const Qkv& y) { return sum(attention(y) * weights); };
@@ -96,8 +97,9 @@ TEST_CASE("grouped queries") {
 }
 
 TEST_CASE("gradients inside the map, of layers in a scan, each computed again, are those of one device") {
-  const Array x = drawn(5, {rows, length, heads * features}, float64), w = drawn(6, {3, heads * features}, float64);
-  const auto split_heads = [](const Array& h) { return reshape(h, {h.dim(0), h.dim(1), heads, features}); };
+  const Array x = drawn(5, {sequences, length, heads * head_features}, float64),
+              w = drawn(6, {3, heads * head_features}, float64);
+  const auto split_heads = [](const Array& h) { return reshape(h, {h.dim(0), h.dim(1), heads, head_features}); };
   const auto loss_of = [&](const auto& attention) {
     return [&, attention](const Array& weights, const Array& rows_of) {
       const auto layer = [&](const Array& h, const Array& scale) {
@@ -140,7 +142,7 @@ TEST_CASE("a batch of attentions, in the map and with the sequence as a named ba
     };
     check_arrays(pmap(each_row, along_sequence({4, 2}, 3))(q, k, v), expected);
     const auto blocks = [](const Array& x) {
-      return swapaxes(reshape(x, {rows, 4, length / 4, heads, features}), 0, 1);
+      return swapaxes(reshape(x, {sequences, 4, length / 4, heads, head_features}), 0, 1);
     };
     check_arrays(vmap(one, {.axis_name = "sequence"})(blocks(q), blocks(k), blocks(v)), blocks(expected));
   }
@@ -160,9 +162,9 @@ TEST_CASE("the batch cut along one axis, the sequence along another") {
 }
 
 TEST_CASE("tangents through a cut sequence, and narrow floats") {
-  const Qkv x = operands(float64), directions = {drawn(7, {rows, length, heads, features}, float64),
-                                                 drawn(8, {rows, length, heads, features}, float64),
-                                                 drawn(9, {rows, length, heads, features}, float64)};
+  const Qkv x = operands(float64), directions = {drawn(7, {sequences, length, heads, head_features}, float64),
+                                                 drawn(8, {sequences, length, heads, head_features}, float64),
+                                                 drawn(9, {sequences, length, heads, head_features}, float64)};
   const auto cut = [](const Qkv& y) { return on_replicas(ring_attention, {4, 2}, y, true, true); };
   check_arrays(
       jvp(cut, std::make_tuple(x), std::make_tuple(directions)).second,
@@ -174,7 +176,7 @@ TEST_CASE("tangents through a cut sequence, and narrow floats") {
 TEST_CASE("what attention over a cut sequence refuses") {
   const auto on_four = [](auto body, const Layout& in, std::int64_t of_heads = heads) {
     return [=] {
-      const Array x = ones({rows, length, of_heads, features});
+      const Array x = ones({sequences, length, of_heads, head_features});
       pmap(body, {.mesh = tests::mesh_along("sequence", {4, 1}), .in = {in}, .out = {sharded("sequence", 1)}})(x);
     };
   };

@@ -54,7 +54,7 @@ Value collective(const ir::Primitive& primitive, const Value& x, Attrs attrs) {
   return ops::apply_one(primitive, {x}, std::move(attrs));
 }
 
-Attrs over(std::string axis, std::int64_t dim = 0) { return {{"axis", std::move(axis)}, {"dim", dim}}; }
+Attrs over_axis(std::string axis, std::int64_t dim = 0) { return {{"axis", std::move(axis)}, {"dim", dim}}; }
 
 Value axis_index(Builder& builder, const std::string& axis) {
   return {builder, builder.apply(ops::primitives::axis_index(), std::span<const ir::Var>{}, {{"axis", axis}}).front()};
@@ -102,7 +102,7 @@ TEST_CASE("a sum over two axes is the sum over all replicas") {
 TEST_CASE("psum_scatter of an n x n plane gives replica i the sum of column i") {
   const auto f =
       mapped(four, {{float64, {4, 4}, {}}}, {{"batch", ""}}, {{"", "batch"}}, [](Builder&, std::span<const Value> x) {
-        return std::vector{collective(ops::primitives::psum_scatter(), x[0], over("batch", 1))};
+        return std::vector{collective(ops::primitives::psum_scatter(), x[0], over_axis("batch", 1))};
       });
   Elements plane(16);
   for (std::size_t i = 0; i < 16; ++i) plane[i] = static_cast<double>(i);
@@ -113,8 +113,8 @@ TEST_CASE("gathers join blocks in replica order along any dimension") {
   const auto f =
       mapped(four, {{float64, {2, 4}, {}}}, {{"", "batch"}}, {{"", ""}, {"", "batch"}},
              [](Builder&, std::span<const Value> x) {
-               return std::vector{collective(ops::primitives::all_gather_invariant(), x[0], over("batch", 1)),
-                                  collective(ops::primitives::all_gather(), x[0], over("batch", 0))};
+               return std::vector{collective(ops::primitives::all_gather_invariant(), x[0], over_axis("batch", 1)),
+                                  collective(ops::primitives::all_gather(), x[0], over_axis("batch", 0))};
              });
   const Elements x = {1, 2, 3, 4, 5, 6, 7, 8};
   // Every replica holds the column [1,5,2,6,3,7,4,8]; four of them side by side.
@@ -165,16 +165,16 @@ TEST_CASE("gathers and psum_scatter transpose to each other, all_gather_invarian
   const ArrayType part{float64, {2, 3}, {"batch"}};
   const ArrayType whole{float64, {8, 3}, {"batch"}};
   const ArrayType same{float64, {8, 3}, {}};
-  CHECK(count(*transposed(ops::primitives::all_gather(), part, whole, over("batch")), "psum_scatter") == 1);
-  CHECK(count(*transposed(ops::primitives::psum_scatter(), whole, part, over("batch")), "all_gather") == 1);
-  const auto slice = transposed(ops::primitives::all_gather_invariant(), part, same, over("batch"));
+  CHECK(count(*transposed(ops::primitives::all_gather(), part, whole, over_axis("batch")), "psum_scatter") == 1);
+  CHECK(count(*transposed(ops::primitives::psum_scatter(), whole, part, over_axis("batch")), "all_gather") == 1);
+  const auto slice = transposed(ops::primitives::all_gather_invariant(), part, same, over_axis("batch"));
   CHECK(slice->output_types()[0] == part);
   for (const ir::Equation& equation : slice->equations()) CHECK_FALSE(equation.primitive->traits.collective);
   const auto f =
       mapped(four, {{float64, {4}, {}}}, {{""}}, {{"batch"}}, [](Builder& builder, std::span<const Value> ct) {
         const std::vector<ir::Tangent> operands = {std::nullopt}, cotangents = {ct[0]};
         const std::vector<ArrayType> x = {{float64, {1}, {"batch"}}}, y = {{float64, {4}, {}}};
-        const Attrs attrs = over("batch");
+        const Attrs attrs = over_axis("batch");
         return std::vector{*ops::primitives::all_gather_invariant().derivative.transpose(
             {builder, attrs, operands, x, y, cotangents})[0]};
       });
@@ -189,7 +189,7 @@ TEST_CASE("a wait is the collective it completes") {
           return collective(ops::primitives::collective_wait(), started, attrs.with("op", op));
         };
         return std::vector{wait("psum", batch_axes), wait("pmin", batch_axes),
-                           wait("all_gather_invariant", over("batch")), wait("psum_scatter", over("batch"))};
+                           wait("all_gather_invariant", over_axis("batch")), wait("psum_scatter", over_axis("batch"))};
       });
   const Elements x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   const Elements sum = {28, 32, 36, 40};

@@ -1,13 +1,13 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
-#include <limits>
 #include <numbers>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "tests/support/non_finite.h"
 #include "tests/support/op_functions.h"
 #include "tests/support/run_reference.h"
 
@@ -15,8 +15,6 @@
 namespace lockstep::tests {
 namespace {
 
-const double nan = std::numeric_limits<double>::quiet_NaN();
-const double infinity = std::numeric_limits<double>::infinity();
 const double pi = std::numbers::pi;
 
 /// An op on arrays of one dtype; integers as doubles.
@@ -30,7 +28,7 @@ Elements apply_op(std::string_view op, DType dtype, const std::vector<Elements>&
   return {result.integers().begin(), result.integers().end()};
 }
 
-bool same(const Elements& a, const Elements& b) {
+bool same_elements(const Elements& a, const Elements& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const bool both_nan = std::isnan(a[i]) && std::isnan(b[i]);
@@ -66,63 +64,78 @@ TEST_CASE("special values of element-wise ops") {
       {"round", float64, {{0.5, 1.5, 2.5, -0.5, -1.5, 0.4}}, {0, 2, 2, -0.0, -2, 0}},
       {"floor", float64, {{-0.5, 1.0, infinity}}, {-1, 1, infinity}},
       {"ceil", float64, {{-0.5, 1.0, -infinity}}, {-0.0, 1, -infinity}},
-      {"sign", float64, {{-3, 0, -0.0, 5, nan}}, {-1, 0, -0.0, 1, nan}},
+      {"sign", float64, {{-3, 0, -0.0, 5, not_a_number}}, {-1, 0, -0.0, 1, not_a_number}},
       {"sign", uint8, {{0, 255}}, {0, 1}},
       {"abs", int8, {{-128, -1}}, {-128, 1}},
       {"neg", uint8, {{1, 0}}, {255, 0}},
-      {"is_finite", float32, {{1, infinity, -infinity, nan}}, {1, 0, 0, 0}},
-      {"maximum", float64, {{nan, 1, 2}, {1, nan, 3}}, {nan, nan, 3}},
-      {"minimum", float64, {{nan, 1, 2}, {1, nan, 3}}, {nan, nan, 2}},
+      {"is_finite", float32, {{1, infinity, -infinity, not_a_number}}, {1, 0, 0, 0}},
+      {"maximum", float64, {{not_a_number, 1, 2}, {1, not_a_number, 3}}, {not_a_number, not_a_number, 3}},
+      {"minimum", float64, {{not_a_number, 1, 2}, {1, not_a_number, 3}}, {not_a_number, not_a_number, 2}},
       {"maximum", DType::bool_, {{0, 0, 1, 1}, {0, 1, 0, 1}}, {0, 1, 1, 1}},
       {"div", int32, {{7, -7, 7, -7, 5}, {2, 2, -2, -2, 0}}, {3, -3, -3, 3, -1}},
       {"div", int8, {{-128}, {-1}}, {-128}},
       {"div", uint8, {{200, 7}, {3, 0}}, {66, 255}},
       {"rem", int32, {{7, -7, 7, -7, 5}, {2, 2, -2, -2, 0}}, {1, -1, 1, -1, 5}},
-      {"rem", float64, {{5.5, -5.5, 1}, {2, 2, 0}}, {1.5, -1.5, nan}},
+      {"rem", float64, {{5.5, -5.5, 1}, {2, 2, 0}}, {1.5, -1.5, not_a_number}},
       {"add", int8, {{127}, {1}}, {-128}},
       {"mul", uint8, {{16}, {17}}, {16}},
       {"add", float16, {{65504, 1}, {65504, 0.0004}}, {infinity, 1}},
-      {"equal", float64, {{nan, 0.0, 1}, {nan, -0.0, 2}}, {0, 1, 0}},
-      {"not_equal", float64, {{nan, 0.0}, {nan, -0.0}}, {1, 0}},
-      {"less", float64, {{nan, 1}, {1, nan}}, {0, 0}},
+      {"equal", float64, {{not_a_number, 0.0, 1}, {not_a_number, -0.0, 2}}, {0, 1, 0}},
+      {"not_equal", float64, {{not_a_number, 0.0}, {not_a_number, -0.0}}, {1, 0}},
+      {"less", float64, {{not_a_number, 1}, {1, not_a_number}}, {0, 0}},
       {"greater", uint8, {{200}, {100}}, {1}},
-      {"pow", float64, {{0, 0, -2, 2, nan}, {0, 3, 3, -1, 0}}, {1, 0, -8, 0.5, 1}},
-      {"erf_inv", float64, {{1, -1, 0, 2, nan}}, {infinity, -infinity, 0, nan, nan}},
+      {"pow", float64, {{0, 0, -2, 2, not_a_number}, {0, 3, 3, -1, 0}}, {1, 0, -8, 0.5, 1}},
+      {"erf_inv", float64, {{1, -1, 0, 2, not_a_number}}, {infinity, -infinity, 0, not_a_number, not_a_number}},
       {"logistic", float64, {{1000, -1000}}, {1, 0}},
-      {"log", float64, {{0, -1}}, {-infinity, nan}},
+      {"log", float64, {{0, -1}}, {-infinity, not_a_number}},
       {"lgamma",
        float64,
-       {{0, -1, infinity, -infinity, 1, 2, nan}},
-       {infinity, infinity, infinity, infinity, 0, 0, nan}},
-      {"digamma", float64, {{0, -1, infinity, nan}}, {nan, nan, infinity, nan}},
-      {"bessel_j0", float64, {{0, infinity, -infinity, nan}}, {1, 0, 0, nan}},
-      {"bessel_j1", float64, {{0, -0.0, infinity, nan}}, {0, -0.0, 0, nan}},
-      {"exp1", float64, {{0, -0.5, infinity, 1000, nan}}, {infinity, nan, 0, 0, nan}},
-      {"dawsn", float64, {{0, -0.0, infinity, -infinity, nan}}, {0, -0.0, 0, -0.0, nan}},
-      {"erfcx", float64, {{0, infinity, -30, nan}}, {1, 0, infinity, nan}},
-      {"sin_integral", float64, {{0, -0.0, infinity, -infinity, nan}}, {0, -0.0, pi / 2, -pi / 2, nan}},
-      {"cos_integral", float64, {{0, -1, infinity, nan}}, {-infinity, nan, 0, nan}},
-      {"fresnel_s", float64, {{0, infinity, -infinity, nan}}, {0, 0.5, -0.5, nan}},
-      {"fresnel_c", float64, {{0, infinity, -infinity, nan}}, {0, 0.5, -0.5, nan}},
-      {"owens_t", float64, {{0, infinity, 1, nan}, {1, 1, 0, 1}}, {0.125, 0, 0, nan}},
+       {{0, -1, infinity, -infinity, 1, 2, not_a_number}},
+       {infinity, infinity, infinity, infinity, 0, 0, not_a_number}},
+      {"digamma", float64, {{0, -1, infinity, not_a_number}}, {not_a_number, not_a_number, infinity, not_a_number}},
+      {"bessel_j0", float64, {{0, infinity, -infinity, not_a_number}}, {1, 0, 0, not_a_number}},
+      {"bessel_j1", float64, {{0, -0.0, infinity, not_a_number}}, {0, -0.0, 0, not_a_number}},
+      {"exp1", float64, {{0, -0.5, infinity, 1000, not_a_number}}, {infinity, not_a_number, 0, 0, not_a_number}},
+      {"dawsn", float64, {{0, -0.0, infinity, -infinity, not_a_number}}, {0, -0.0, 0, -0.0, not_a_number}},
+      {"erfcx", float64, {{0, infinity, -30, not_a_number}}, {1, 0, infinity, not_a_number}},
+      {"sin_integral",
+       float64,
+       {{0, -0.0, infinity, -infinity, not_a_number}},
+       {0, -0.0, pi / 2, -pi / 2, not_a_number}},
+      {"cos_integral", float64, {{0, -1, infinity, not_a_number}}, {-infinity, not_a_number, 0, not_a_number}},
+      {"fresnel_s", float64, {{0, infinity, -infinity, not_a_number}}, {0, 0.5, -0.5, not_a_number}},
+      {"fresnel_c", float64, {{0, infinity, -infinity, not_a_number}}, {0, 0.5, -0.5, not_a_number}},
+      {"owens_t", float64, {{0, infinity, 1, not_a_number}, {1, 1, 0, 1}}, {0.125, 0, 0, not_a_number}},
       {"hyp1f1", float64, {{2, 1, 1, 0}, {2, 0, -1, 3}, {0, 1, 1, 5}}, {1, infinity, infinity, 1}},
-      {"hyp1f1", float64, {{-1, 2, 1, nan}, {-2, 3, 2, 1}, {1, -infinity, infinity, 1}}, {1.5, 0, infinity, nan}},
+      {"hyp1f1",
+       float64,
+       {{-1, 2, 1, not_a_number}, {-2, 3, 2, 1}, {1, -infinity, infinity, 1}},
+       {1.5, 0, infinity, not_a_number}},
       {"hyp2f1", float64, {{0, 2, 1, 1}, {1, 2, 1, 1}, {1, 0, -1, 3}, {5, 0, 0.5, 1}}, {1, 1, infinity, 2}},
-      {"hyp2f1", float64, {{1, 1, -2, nan}, {1, 1, 1, 1}, {2, 1.5, 1, 1}, {1, 2, 3, 0}}, {infinity, infinity, 4, nan}},
+      {"hyp2f1",
+       float64,
+       {{1, 1, -2, not_a_number}, {1, 1, 1, 1}, {2, 1.5, 1, 1}, {1, 2, 3, 0}},
+       {infinity, infinity, 4, not_a_number}},
       {"hyp2f1", float64, {{1, -1, 1}, {2, 1, 1}, {3, 1, 2}, {-infinity, -infinity, -0.0}}, {0, infinity, 1}},
-      {"expi", float64, {{0, infinity, -infinity, 1000, nan}}, {-infinity, infinity, -0.0, infinity, nan}},
-      {"spence", float64, {{0, 1, -0.5, infinity, nan}}, {pi * pi / 6, 0, nan, -infinity, nan}},
+      {"expi",
+       float64,
+       {{0, infinity, -infinity, 1000, not_a_number}},
+       {-infinity, infinity, -0.0, infinity, not_a_number}},
+      {"spence",
+       float64,
+       {{0, 1, -0.5, infinity, not_a_number}},
+       {pi * pi / 6, 0, not_a_number, -infinity, not_a_number}},
       {"atan2", float64, {{0, -0.0, 1, infinity}, {1, 1, 0, infinity}}, {0, -0.0, pi / 2, pi / 4}},
       {"atan2", float64, {{0, -0.0}, {-1, -1}}, {pi, -pi}},
-      {"igamma", float64, {{1, 1, 0, -1}, {0, infinity, 1, 1}}, {0, 1, 1, nan}},
-      {"igammac", float64, {{1, 1, 0, -1}, {0, infinity, 1, 1}}, {1, 0, 0, nan}},
-      {"betainc", float64, {{1, 1, 1, 0}, {1, 1, 1, 1}, {0, 1, 1.5, 0.5}}, {0, 1, nan, 1}},
+      {"igamma", float64, {{1, 1, 0, -1}, {0, infinity, 1, 1}}, {0, 1, 1, not_a_number}},
+      {"igammac", float64, {{1, 1, 0, -1}, {0, infinity, 1, 1}}, {1, 0, 0, not_a_number}},
+      {"betainc", float64, {{1, 1, 1, 0}, {1, 1, 1, 1}, {0, 1, 1.5, 0.5}}, {0, 1, not_a_number, 1}},
       {"bessel_i0e", float64, {{0, infinity, -infinity}}, {1, 0, 0}},
       {"bessel_i1e", float64, {{0, infinity, -infinity}}, {0, 0, -0.0}},
       {"cbrt", float64, {{-8, 0, -0.0}}, {-2, 0, -0.0}},
       {"erfc", float64, {{0, infinity, -infinity}}, {1, 0, 2}},
-      {"acosh", float64, {{1, 0.5, infinity}}, {0, nan, infinity}},
-      {"atanh", float64, {{1, -1, 2}}, {infinity, -infinity, nan}},
+      {"acosh", float64, {{1, 0.5, infinity}}, {0, not_a_number, infinity}},
+      {"atanh", float64, {{1, -1, 2}}, {infinity, -infinity, not_a_number}},
       {"exp2", float64, {{0, 10, -infinity, 2000}}, {1, 1024, 0, infinity}},
       {"clz", int8, {{0, 1, -1}}, {8, 7, 0}},
       {"clz", uint16, {{0, 256}}, {16, 7}},
@@ -139,7 +152,7 @@ TEST_CASE("special values of element-wise ops") {
     CAPTURE(c.op);
     CAPTURE(name(c.dtype));
     const Elements result = apply_op(c.op, c.dtype, c.operands);
-    CHECK(same(result, c.expected));
+    CHECK(same_elements(result, c.expected));
   }
 }
 
@@ -149,7 +162,7 @@ TEST_CASE("nextafter steps in the dtype of its operands") {
   CHECK(apply_op("nextafter", float16, {{1, 1, 0, 0, 1}, {2, 0, 1, -1, 1}}) ==
         Elements{1 + 0x1p-10, 1 - 0x1p-11, 0x1p-24, -0x1p-24, 1});
   CHECK(apply_op("nextafter", bfloat16, {{1, -1}, {2, -2}}) == Elements{1 + 0x1p-7, -1 - 0x1p-7});
-  CHECK(std::isnan(apply_op("nextafter", bfloat16, {{nan}, {1}})[0]));
+  CHECK(std::isnan(apply_op("nextafter", bfloat16, {{not_a_number}, {1}})[0]));
 }
 
 TEST_CASE("fma rounds once") {
@@ -172,12 +185,12 @@ TEST_CASE("convert truncates towards zero, stops at the ends of the range and wr
   const auto convert = [](DType from, const Elements& x, DType to) {
     return apply_op("convert", from, {x}, {{"dtype", to}});
   };
-  CHECK(convert(float64, {1.9, -1.9, 300, -300, nan, infinity}, int8) == Elements{1, -1, 127, -128, 0, 127});
+  CHECK(convert(float64, {1.9, -1.9, 300, -300, not_a_number, infinity}, int8) == Elements{1, -1, 127, -128, 0, 127});
   CHECK(convert(float64, {1.9, -1.9, 300}, uint8) == Elements{1, 0, 255});
   CHECK(convert(float64, {1e30, -1e30}, int64) == Elements{0x1p63, -0x1p63});
   CHECK(convert(int32, {300, -1}, uint8) == Elements{44, 255});
   CHECK(convert(int32, {200}, int8) == Elements{-56});
-  CHECK(convert(float32, {0.5, 0, nan}, DType::bool_) == Elements{1, 0, 1});
+  CHECK(convert(float32, {0.5, 0, not_a_number}, DType::bool_) == Elements{1, 0, 1});
   CHECK(convert(DType::bool_, {0, 1}, float16) == Elements{0, 1});
   CHECK(convert(float64, {1 + 0x1p-30}, float32) == Elements{1});
   const ir::ReferenceArray large{{uint64, Shape{1}, {}}, std::vector<std::int64_t>{-1}};
@@ -224,16 +237,18 @@ TEST_CASE("integer_pow, zeta and reduce_precision by their attributes") {
   const auto power = [](DType dtype, const Elements& x, std::int64_t exponent) {
     return apply_op("integer_pow", dtype, {x}, {{"exponent", exponent}});
   };
-  CHECK(power(float64, {0, 2, -2, nan}, 0) == Elements{1, 1, 1, 1});
+  CHECK(power(float64, {0, 2, -2, not_a_number}, 0) == Elements{1, 1, 1, 1});
   CHECK(power(float64, {0, 2, -2}, -1) == Elements{infinity, 0.5, -0.5});
   CHECK(power(int8, {-128, 16, 3}, 2) == Elements{0, 0, 9});
   CHECK(power(uint8, {3, 255}, 6) == Elements{217, 1});
   CHECK(apply_op("zeta", float64, {{0, -1}}, {{"s", 2.0}}) == Elements{infinity, infinity});
-  CHECK(same(apply_op("expn", float64, {{0, -1, infinity}}, {{"n", std::int64_t{3}}}), {0.5, nan, 0}));
+  CHECK(
+      same_elements(apply_op("expn", float64, {{0, -1, infinity}}, {{"n", std::int64_t{3}}}), {0.5, not_a_number, 0}));
   CHECK(apply_op("expn", float64, {{0, 0.0}}, {{"n", std::int64_t{0}}}) == Elements{infinity, infinity});
   CHECK(apply_op("bessel_jn", float64, {{0, infinity}}, {{"n", std::int64_t{3}}}) == Elements{0, 0});
   const Attrs half{{"exponent_bits", std::int64_t{5}}, {"mantissa_bits", std::int64_t{10}}};
-  CHECK(same(apply_op("reduce_precision", float32, {{70000, 1e-6, -1e-6, nan}}, half), {infinity, 0, -0.0, nan}));
+  CHECK(same_elements(apply_op("reduce_precision", float32, {{70000, 1e-6, -1e-6, not_a_number}}, half),
+                      {infinity, 0, -0.0, not_a_number}));
 }
 
 TEST_CASE("complex numbers at zero and across branch cuts") {

@@ -29,8 +29,8 @@ std::vector<std::uint64_t> elements(const ir::ReferenceArray& array) {
   return {array.integers().begin(), array.integers().end()};
 }
 
-std::vector<std::uint64_t> draw(const std::vector<ir::ReferenceArray>& operands, const ops::Dims& shape,
-                                std::int64_t width, const Attrs& more = {}) {
+std::vector<std::uint64_t> draw_bits(const std::vector<ir::ReferenceArray>& operands, const ops::Dims& shape,
+                                     std::int64_t width, const Attrs& more = {}) {
   Attrs attrs = {{"shape", shape}, {"width", width}};
   for (const auto& [name, value] : more.entries()) attrs = attrs.with(name, value);
   return elements(run_reference("random_bits", operands, attrs)[0]);
@@ -50,37 +50,37 @@ TEST_CASE("Threefry-2x32 gives its authors' test vectors") {
 }
 
 TEST_CASE("random bits and keys are JAX's") {
-  CHECK(draw({key({42})}, {8}, 32) == std::vector<std::uint64_t>{2098992034, 2919706841, 2646866425, 2409546199,
-                                                                 1935504149, 2516274904, 321304473, 3329172656});
-  CHECK(draw({key({0})}, {3}, 64) == std::vector<std::uint64_t>{pair(1797259609, 2579123966),
-                                                                pair(928981903, 3453687069),
-                                                                pair(4146024105, 2718843009)});
+  CHECK(draw_bits({key({42})}, {8}, 32) == std::vector<std::uint64_t>{2098992034, 2919706841, 2646866425, 2409546199,
+                                                                      1935504149, 2516274904, 321304473, 3329172656});
+  CHECK(draw_bits({key({0})}, {3}, 64) == std::vector<std::uint64_t>{pair(1797259609, 2579123966),
+                                                                     pair(928981903, 3453687069),
+                                                                     pair(4146024105, 2718843009)});
   const ir::ReferenceArray four = reference_array({uint32, {}, {}}, {4});
   CHECK(elements(run_reference("random_fold_in", {key({0}), four}, {})[0])[0] == pair(2285895361, 433833334));
 }
 
 TEST_CASE("narrow draws are the low bits of the 32-bit one") {
-  const std::vector<std::uint64_t> wide = draw({key({42})}, {2, 4}, 32);
+  const std::vector<std::uint64_t> wide = draw_bits({key({42})}, {2, 4}, 32);
   for (const std::int64_t width : {8, 16}) {
-    const std::vector<std::uint64_t> narrow = draw({key({42})}, {2, 4}, width);
+    const std::vector<std::uint64_t> narrow = draw_bits({key({42})}, {2, 4}, width);
     for (std::size_t i = 0; i < wide.size(); ++i) CHECK(narrow[i] == (wide[i] & ((1U << width) - 1)));
   }
 }
 
 TEST_CASE("a draw depends on the number of elements before it alone, and each key draws on its own") {
-  CHECK(draw({key({42})}, {2, 2, 2}, 32) == draw({key({42})}, {8}, 32));
-  CHECK(draw({key({42})}, {}, 32) == std::vector<std::uint64_t>{2098992034});
-  std::vector<std::uint64_t> expected = draw({key({7})}, {3}, 32);
-  for (const std::uint64_t bits : draw({key({42})}, {3}, 32)) expected.push_back(bits);
-  CHECK(draw({key({7, 42}, {2})}, {3}, 32) == expected);
+  CHECK(draw_bits({key({42})}, {2, 2, 2}, 32) == draw_bits({key({42})}, {8}, 32));
+  CHECK(draw_bits({key({42})}, {}, 32) == std::vector<std::uint64_t>{2098992034});
+  std::vector<std::uint64_t> expected = draw_bits({key({7})}, {3}, 32);
+  for (const std::uint64_t bits : draw_bits({key({42})}, {3}, 32)) expected.push_back(bits);
+  CHECK(draw_bits({key({7, 42}, {2})}, {3}, 32) == expected);
 }
 
 TEST_CASE("blocks of a cut draw are the uncut draw, for any number of blocks") {
   const ops::Dims whole = {8, 16, 24};
   for (const std::int64_t cut : {0, 1, 2}) {
     const auto dim = static_cast<std::size_t>(cut);
-    const std::vector<std::uint64_t> expected = draw({key({42}), block(0)}, whole, 32, {{"cut", cut}});
-    if (cut == 0) CHECK(expected == draw({key({42})}, whole, 32));
+    const std::vector<std::uint64_t> expected = draw_bits({key({42}), block(0)}, whole, 32, {{"cut", cut}});
+    if (cut == 0) CHECK(expected == draw_bits({key({42})}, whole, 32));
     for (const std::int64_t blocks : {1, 2, 4, 8}) {
       CAPTURE(cut);
       CAPTURE(blocks);
@@ -91,7 +91,7 @@ TEST_CASE("blocks of a cut draw are the uncut draw, for any number of blocks") {
       for (std::size_t d = dim + 1; d < whole.size(); ++d) inner *= whole[d];
       std::vector<std::uint64_t> joined(expected.size());
       for (std::int64_t b = 0; b < blocks; ++b) {
-        const std::vector<std::uint64_t> part = draw({key({42}), block(b)}, local, 32, {{"cut", cut}});
+        const std::vector<std::uint64_t> part = draw_bits({key({42}), block(b)}, local, 32, {{"cut", cut}});
         for (std::int64_t i = 0; i < outer * inner; ++i) {
           joined[static_cast<std::size_t>((i / inner * blocks + b) * inner + i % inner)] =
               part[static_cast<std::size_t>(i)];
@@ -103,8 +103,8 @@ TEST_CASE("blocks of a cut draw are the uncut draw, for any number of blocks") {
 }
 
 TEST_CASE("the cut dimension counts as the outermost one") {
-  const std::vector<std::uint64_t> rows = draw({key({42})}, {4, 2, 3}, 64);
-  const std::vector<std::uint64_t> cut = draw({key({42}), block(0)}, {2, 3, 4}, 64, {{"cut", std::int64_t{2}}});
+  const std::vector<std::uint64_t> rows = draw_bits({key({42})}, {4, 2, 3}, 64);
+  const std::vector<std::uint64_t> cut = draw_bits({key({42}), block(0)}, {2, 3, 4}, 64, {{"cut", std::int64_t{2}}});
   for (std::size_t i = 0; i < 4; ++i) {
     for (std::size_t j = 0; j < 6; ++j) CHECK(cut[j * 4 + i] == rows[i * 6 + j]);
   }
@@ -113,7 +113,7 @@ TEST_CASE("the cut dimension counts as the outermost one") {
 TEST_CASE("counters go beyond 32 bits") {
   const std::uint64_t expected = backend::threefry_draw(backend::threefry_bits({0, 42}, std::uint64_t{3} << 33), 32);
   const std::vector<std::uint64_t> bits =
-      draw({key({42}), block(std::int64_t{3} << 24)}, {1, 512}, 32, {{"cut", std::int64_t{0}}});
+      draw_bits({key({42}), block(std::int64_t{3} << 24)}, {1, 512}, 32, {{"cut", std::int64_t{0}}});
   CHECK(bits[0] == expected);
 }
 

@@ -5,27 +5,25 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/ops/numbers.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/op_functions.h"
 #include "tests/support/run_reference.h"
 
 namespace lockstep::tests {
 namespace {
 
-const double nan = std::numeric_limits<double>::quiet_NaN();
-const double infinity = std::numeric_limits<double>::infinity();
-using Integers = std::vector<std::int64_t>;
-
-Attrs over(const ops::Dims& axes) { return {{"axes", axes}}; }
+Attrs over_dims(const ops::Dims& axes) { return {{"axes", axes}}; }
 
 ir::ReferenceArray reduced(std::string_view op, DType dtype, const Shape& shape, const std::vector<double>& x,
                            const ops::Dims& axes) {
-  return run_reference(op, {reference_array({dtype, shape, {}}, x)}, over(axes))[0];
+  return run_reference(op, {reference_array({dtype, shape, {}}, x)}, over_dims(axes))[0];
 }
 
 /// The tangent of a reduction over axis 0 of a float64 vector.
-double tangent(const ir::Primitive& op, const Elements& x, const Elements& dx) {
+double reduced_tangent(const ir::Primitive& op, const Elements& x, const Elements& dx) {
   const ArrayType type{float64, Shape{static_cast<std::int64_t>(x.size())}, {}};
-  return evaluate(jvp_function(op, {{{type}}, over({0}), {}}, {true}), {x, dx})[0][0];
+  return evaluate(jvp_function(op, {{{type}}, over_dims({0}), {}}, {true}), {x, dx})[0][0];
 }
 
 }  // namespace
@@ -42,7 +40,8 @@ TEST_CASE("reductions drop their axes") {
 }
 
 TEST_CASE("max and min propagate NaN") {
-  for (const std::vector<double>& x : {std::vector<double>{nan, 1, 2}, {1, nan, 2}, {1, 2, nan}}) {
+  for (const std::vector<double>& x :
+       {std::vector<double>{not_a_number, 1, 2}, {1, not_a_number, 2}, {1, 2, not_a_number}}) {
     CHECK(std::isnan(reduced("reduce_max", float64, {3}, x, {0}).floats()[0]));
     CHECK(std::isnan(reduced("reduce_min", float64, {3}, x, {0}).floats()[0]));
   }
@@ -64,12 +63,12 @@ TEST_CASE("a reduction of nothing is its neutral element") {
 
 TEST_CASE("derivatives of reductions share ties and survive zeros") {
   using namespace ops::primitives;
-  CHECK(tangent(reduce_max(), {2, 5, 5, 5}, {100, 1, 2, 6}) == 3);
-  CHECK(tangent(reduce_min(), {2, 5, 2}, {10, 100, 20}) == 15);
-  CHECK(tangent(reduce_prod(), {0, 3, 4}, {1, 10, 100}) == 12);
-  CHECK(tangent(reduce_prod(), {0, 3, 0, 2, 5}, {1, 1, 1, 1, 1}) == 0);
-  CHECK(tangent(reduce_prod(), {7}, {2}) == 2);
-  CHECK(tangent(reduce_max(), {}, {}) == 0);
+  CHECK(reduced_tangent(reduce_max(), {2, 5, 5, 5}, {100, 1, 2, 6}) == 3);
+  CHECK(reduced_tangent(reduce_min(), {2, 5, 2}, {10, 100, 20}) == 15);
+  CHECK(reduced_tangent(reduce_prod(), {0, 3, 4}, {1, 10, 100}) == 12);
+  CHECK(reduced_tangent(reduce_prod(), {0, 3, 0, 2, 5}, {1, 1, 1, 1, 1}) == 0);
+  CHECK(reduced_tangent(reduce_prod(), {7}, {2}) == 2);
+  CHECK(reduced_tangent(reduce_max(), {}, {}) == 0);
 }
 
 TEST_CASE("argmax and argmin take the first of equal ones, NaN above all") {
@@ -81,8 +80,8 @@ TEST_CASE("argmax and argmin take the first of equal ones, NaN above all") {
   };
   CHECK(arg("argmax", {1, 3, 3, 2}) == 1);
   CHECK(arg("argmin", {2, 1, 3, 1}) == 1);
-  CHECK(arg("argmax", {1, nan, infinity, nan}) == 1);
-  CHECK(arg("argmin", {1, nan, -infinity}) == 1);
+  CHECK(arg("argmax", {1, not_a_number, infinity, not_a_number}) == 1);
+  CHECK(arg("argmin", {1, not_a_number, -infinity}) == 1);
 }
 
 TEST_CASE("top_k descends, first of equal ones first, NaN above all") {
@@ -92,7 +91,7 @@ TEST_CASE("top_k descends, first of equal ones first, NaN above all") {
   };
   CHECK(top({1, 3, 2, 3}, 3)[0].floats() == std::vector<double>{3, 3, 2});
   CHECK(top({1, 3, 2, 3}, 3)[1].integers() == Integers{1, 3, 2});
-  CHECK(top({1, nan, infinity}, 2)[1].integers() == Integers{1, 2});
+  CHECK(top({1, not_a_number, infinity}, 2)[1].integers() == Integers{1, 2});
   CHECK(top({}, 0)[0].floats().empty());
 }
 

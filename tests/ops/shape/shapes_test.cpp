@@ -3,13 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/ops/numbers.h"
 #include "tests/support/run_reference.h"
 
 namespace lockstep::tests {
 namespace {
-
-using Numbers = std::vector<double>;
-using Dims = std::vector<std::int64_t>;
 
 const Numbers six = {1, 2, 3, 4, 5, 6};
 

@@ -1,18 +1,15 @@
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "tests/support/non_finite.h"
 #include "tests/support/op_functions.h"
 #include "tests/support/run_reference.h"
 
 // Sorting where drawn samples do not reach: NaN, signed zeros, ties.
 namespace lockstep::tests {
 namespace {
-
-const double nan = std::numeric_limits<double>::quiet_NaN();
-const double infinity = std::numeric_limits<double>::infinity();
 
 Attrs by_keys(std::int64_t num_keys) { return {{"axis", std::int64_t{0}}, {"num_keys", num_keys}}; }
 
@@ -25,7 +22,7 @@ ir::ReferenceArray vector(DType dtype, const std::vector<double>& x) {
 TEST_CASE("NaN stands last and zeros of both signs keep their order") {
   const ir::ReferenceArray places = vector(int32, {0, 1, 2, 3, 4, 5});
   const auto results =
-      run_reference("sort", {vector(float64, {3, nan, 0.0, -0.0, -infinity, infinity}), places}, by_keys(1));
+      run_reference("sort", {vector(float64, {3, not_a_number, 0.0, -0.0, -infinity, infinity}), places}, by_keys(1));
   const std::vector<double>& x = results[0].floats();
   CHECK(x[0] == -infinity);
   CHECK(!std::signbit(x[1]));

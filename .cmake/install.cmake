@@ -1,0 +1,124 @@
+# What is installed and packaged, in install components: runtime (liblockstep and copies of what it needs), one for each
+# component's library, tools (the program), development (headers, package files) and aten (ATen's headers).
+
+include(CMakePackageConfigHelpers)
+
+get_property(components GLOBAL PROPERTY lockstep_components)
+get_property(modules GLOBAL PROPERTY lockstep_modules)
+set(package "${CMAKE_INSTALL_LIBDIR}/cmake/lockstep")
+
+# lockstep_install_exported(<target> <name of the export set and the file> <install component> <of its link and file>)
+function(lockstep_install_exported target name component development)
+  install(TARGETS ${target} EXPORT ${name}
+    RUNTIME COMPONENT ${component}
+    LIBRARY COMPONENT ${component} NAMELINK_COMPONENT ${development})
+  install(EXPORT ${name} NAMESPACE lockstep:: FILE ${name}-targets.cmake DESTINATION "${package}"
+    COMPONENT ${development})
+endfunction()
+
+lockstep_install_exported(lockstep lockstep runtime development)
+foreach(component IN LISTS components)
+  lockstep_install_exported(lockstep_${component}_library lockstep-${component} ${component} ${component})
+endforeach()
+if(TARGET lockstep_program)
+  lockstep_install_exported(lockstep_program lockstep-tools tools tools)
+endif()
+if(modules)
+  install(TARGETS ${modules} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/lockstep" COMPONENT runtime)
+endif()
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/lockstep" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  COMPONENT development)
+install(FILES "${PROJECT_SOURCE_DIR}/docs/notices.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
+
+# Copies of libraries, and ATen's headers for users of <lockstep/aten.h>.
+set(aten_include_dir "${LOCKSTEP_TORCH_INCLUDE_DIR}")
+set(aten_library_dir "${LOCKSTEP_TORCH_INCLUDE_DIR}/../lib")
+set(rpath_link "")
+if(LOCKSTEP_BUNDLE)
+  # A linker that is given a consumer's objects must find these too, or calls them undefined.
+  target_link_options(lockstep INTERFACE
+    "$<INSTALL_INTERFACE:LINKER:-rpath-link,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/lockstep>")
+  set(rpath_link "-Wl,-rpath-link,\${libdir}/lockstep")
+  set(bundled "")
+  foreach(target lockstep ${modules})
+    string(APPEND bundled " \"$<TARGET_FILE:${target}>\"")
+  endforeach()
+  foreach(component IN LISTS components)
+    string(APPEND bundled " \"$<TARGET_FILE:lockstep_${component}_library>\"")
+  endforeach()
+  configure_file("${PROJECT_SOURCE_DIR}/.cmake/bundle.cmake.in" bundle.in.cmake @ONLY)
+  file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/bundle.cmake" INPUT "${CMAKE_CURRENT_BINARY_DIR}/bundle.in.cmake")
+  install(SCRIPT "${CMAKE_CURRENT_BINARY_DIR}/bundle.cmake" COMPONENT runtime)
+  set(aten_include_dir "${CMAKE_INSTALL_INCLUDEDIR}/lockstep-torch")
+  set(aten_library_dir "${CMAKE_INSTALL_LIBDIR}/lockstep")
+  if(LOCKSTEP_TORCH_INCLUDE_DIR)
+    foreach(folder ATen c10 torch/headeronly)
+      install(DIRECTORY "${LOCKSTEP_TORCH_INCLUDE_DIR}/${folder}/" DESTINATION "${aten_include_dir}/${folder}"
+        COMPONENT aten)
+    endforeach()
+  endif()
+  # Copies of libraries take their licences along.
+  set(licences "")
+  foreach(folder torch onednn fmt zlib openssl cuda)
+    string(PREPEND folder "${LOCKSTEP_DEPS_DIR}/")
+    file(GLOB found "${folder}/*.dist-info/LICENSE*" "${folder}/*.dist-info/licenses/*" "${folder}/usr/share/doc/*/copyright")
+    list(APPEND licences ${found})
+  endforeach()
+  foreach(licence IN LISTS licences)
+    file(RELATIVE_PATH place "${LOCKSTEP_DEPS_DIR}" "${licence}")
+    string(REGEX REPLACE "/(usr/share/doc/)?" "-" place "${place}")
+    install(FILES "${licence}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/licences" RENAME "${place}" COMPONENT runtime)
+  endforeach()
+endif()
+
+# find_package(lockstep)
+configure_package_config_file("${PROJECT_SOURCE_DIR}/.cmake/lockstep-config.cmake.in" lockstep-config.cmake
+  INSTALL_DESTINATION "${package}" PATH_VARS aten_include_dir aten_library_dir)
+write_basic_package_version_file(lockstep-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config.cmake"
+  "${CMAKE_CURRENT_BINARY_DIR}/lockstep-config-version.cmake" DESTINATION "${package}" COMPONENT development)
+
+# pkg-config lockstep, and lockstep-<component>
+file(RELATIVE_PATH pc_prefix "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+# lockstep_install_pkg_config(<name> <library> <install component> <Requires:> <what it is>)
+function(lockstep_install_pkg_config name library component requires described)
+  if(requires STREQUAL "")
+    set(cflags "-I\${includedir}")
+  endif()
+  configure_file("${PROJECT_SOURCE_DIR}/.cmake/lockstep.pc.in" ${name}.pc @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+    COMPONENT ${component})
+endfunction()
+lockstep_install_pkg_config(lockstep lockstep development "" "${PROJECT_DESCRIPTION}")
+foreach(component IN LISTS components)
+  lockstep_install_pkg_config(lockstep-${component} lockstep_${component} ${component}
+    "lockstep = ${PROJECT_VERSION}" "${PROJECT_DESCRIPTION}: ${component}")
+endforeach()
+
+# cpack -G TGZ, cpack -G DEB: everything in one package; a packager who wants one for each install component sets
+# CPACK_ARCHIVE_COMPONENT_INSTALL or CPACK_DEB_COMPONENT_INSTALL.
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_GENERATOR TGZ DEB)
+  set(CPACK_PACKAGE_NAME lockstep)
+  set(CPACK_PACKAGE_VENDOR Lockstep)
+  set(CPACK_PACKAGE_CONTACT "the developers of Lockstep <lockstep@localhost>")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+  set(CPACK_PACKAGE_FILE_NAME "lockstep-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}")
+  set(CPACK_PACKAGE_CHECKSUM SHA256)
+  set(CPACK_VERBATIM_VARIABLES ON)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION science)
+  # LibTorch is most of it: xz would take minutes.
+  set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
+  find_program(dpkg_shlibdeps NAMES dpkg-shlibdeps NO_CACHE)
+  if(dpkg_shlibdeps)
+    # Which packages the system's libraries are of; the copies are found where the build found what they are copies of.
+    set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+    get_property(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS GLOBAL PROPERTY lockstep_rpath)
+    list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${LOCKSTEP_DEPS_DIR}/torch/nvidia/cu13/lib")
+    list(REMOVE_DUPLICATES CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS)
+  endif()
+  include(CPack)
+endif()

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <functional>
+
+#include <lockstep/array.h>
+
+namespace lockstep::tests {
+
+/// A function of an array whose derivatives are compared.
+using ScalarFunction = std::function<Array(const Array&)>;
+
+}  // namespace lockstep::tests

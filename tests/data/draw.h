@@ -1,0 +1,12 @@
+#pragma once
+
+#include <functional>
+
+#include <lockstep/data.h>
+
+namespace lockstep::tests {
+
+/// A change of an image that is drawn from its row's key.
+using Draw = std::function<data::HostTable(const data::HostTable&, const data::RowKey&)>;
+
+}  // namespace lockstep::tests

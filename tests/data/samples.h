@@ -1,0 +1,10 @@
+#pragma once
+
+#include <filesystem>
+
+namespace lockstep::tests {
+
+/// The folder of files that other programs wrote.
+inline const std::filesystem::path samples = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "data" / "samples";
+
+}  // namespace lockstep::tests

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <filesystem>
+
+namespace lockstep::tests {
+
+/// The folder of what other libraries wrote.
+inline const std::filesystem::path golden = std::filesystem::path(LOCKSTEP_TESTS_DIR) / "golden" / "exchange";
+
+}  // namespace lockstep::tests

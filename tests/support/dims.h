@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace lockstep::tests {
+
+/// Dimensions or extents, as attributes of ops hold them.
+using Dims = std::vector<std::int64_t>;
+
+}  // namespace lockstep::tests
