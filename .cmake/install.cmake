@@ -24,7 +24,7 @@ if(TARGET lockstep_program)
   lockstep_install_exported(lockstep_program lockstep-tools tools tools)
 endif()
 if(modules)
-  install(TARGETS ${modules} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/lockstep" COMPONENT runtime)
+  install(TARGETS ${modules} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/lockstep/backends" COMPONENT runtime)
 endif()
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/lockstep" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"

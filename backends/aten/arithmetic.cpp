@@ -1,4 +1,5 @@
-// Sums, differences and negatives of complex numbers: ATen's have a NaN where an operand is infinite.
+// Sums, differences and negatives of complex numbers by ATen, which has a NaN where an operand is infinite.
+
 #include <ATen/ops/add.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/sub.h>
@@ -6,15 +7,13 @@
 #include "backends/aten/kernel_makers.h"
 #include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
-#include "backends/cpu/function_kernel.h"
 
 namespace lockstep::backend::aten::kernels {
 
 namespace {
 
 template <class F>
-std::unique_ptr<Kernel> make_complex(const KernelRequest& request, F apply) {
-  if (!is_complex(request.inputs[0].dtype)) return nullptr;
+std::unique_ptr<Kernel> make_operator(const KernelRequest& request, F apply) {
   return make_tensor_kernel(request,
                             [apply](const KernelArguments& arguments) {
                               at::Tensor out = tensor_of(arguments.outputs[0]);
@@ -26,19 +25,19 @@ std::unique_ptr<Kernel> make_complex(const KernelRequest& request, F apply) {
 }  // namespace
 
 std::unique_ptr<Kernel> add(const KernelRequest& request) {
-  return make_complex(request, [](at::Tensor& out, std::span<const ArrayView> inputs) {
+  return make_operator(request, [](at::Tensor& out, std::span<const ArrayView> inputs) {
     at::add_out(out, tensor_of(inputs[0]), tensor_of(inputs[1]));
   });
 }
 
 std::unique_ptr<Kernel> sub(const KernelRequest& request) {
-  return make_complex(request, [](at::Tensor& out, std::span<const ArrayView> inputs) {
+  return make_operator(request, [](at::Tensor& out, std::span<const ArrayView> inputs) {
     at::sub_out(out, tensor_of(inputs[0]), tensor_of(inputs[1]));
   });
 }
 
 std::unique_ptr<Kernel> neg(const KernelRequest& request) {
-  return make_complex(
+  return make_operator(
       request, [](at::Tensor& out, std::span<const ArrayView> inputs) { at::neg_out(out, tensor_of(inputs[0])); });
 }
 

@@ -1,4 +1,6 @@
-// Reductions over axes with others between them, of 16-bit floats and extrema of all floats, and sums of complex numbers.
+// Reductions by ATen, where backends/cpu has no loop.
+
+#include <cstdint>
 #include <vector>
 
 #include <ATen/ops/amax.h>
@@ -21,28 +23,24 @@ at::Tensor& sum_out(at::Tensor& out, const at::Tensor& x, at::IntArrayRef axes, 
 
 /// By ATen, whose order of additions is a function of shape and axes for row-major operands and one thread.
 std::unique_ptr<Kernel> make_reduction(const KernelRequest& request, ReduceOperator reduce) {
-  return make_tensor_kernel(
-      request, [reduce, axes = request.attrs.get<std::vector<std::int64_t>>("axes")](const KernelArguments& arguments) {
-        at::Tensor out = tensor_of(arguments.outputs[0]);
-        const at::Tensor x = tensor_of(arguments.inputs[0]);
-        if (axes.empty()) {
-          out.copy_(x);  // ATen would reduce over every dimension.
-        } else {
-          reduce(out, x, axes, false);
-        }
-      });
-}
-
-std::unique_ptr<Kernel> make_extremum(const KernelRequest& request, ReduceOperator reduce) {
-  return is_float(request.inputs[0].dtype) ? make_reduction(request, reduce) : nullptr;
+  return make_tensor_kernel(request,
+                            [reduce, axes = request.attrs.get<Dims>("axes")](const KernelArguments& arguments) {
+                              at::Tensor out = tensor_of(arguments.outputs[0]);
+                              const at::Tensor x = tensor_of(arguments.inputs[0]);
+                              if (axes.empty()) {
+                                out.copy_(x);  // ATen would reduce over every dimension.
+                              } else {
+                                reduce(out, x, axes, false);
+                              }
+                            });
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> reduce_sum(const KernelRequest& request) {
-  return is_inexact(request.inputs[0].dtype) ? make_reduction(request, sum_out) : nullptr;
+  return request.attrs.has("sum_blocks") ? nullptr : make_reduction(request, sum_out);
 }
-std::unique_ptr<Kernel> reduce_max(const KernelRequest& request) { return make_extremum(request, at::amax_out); }
-std::unique_ptr<Kernel> reduce_min(const KernelRequest& request) { return make_extremum(request, at::amin_out); }
+std::unique_ptr<Kernel> reduce_max(const KernelRequest& request) { return make_reduction(request, at::amax_out); }
+std::unique_ptr<Kernel> reduce_min(const KernelRequest& request) { return make_reduction(request, at::amin_out); }
 
 }  // namespace lockstep::backend::aten::kernels

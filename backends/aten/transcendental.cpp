@@ -1,4 +1,5 @@
-// Functions of floats that ATen computes.
+// Functions of floats that ATen has; backends/cpu has the others.
+
 #include <ATen/ops/acos.h>
 #include <ATen/ops/acosh.h>
 #include <ATen/ops/asin.h>
@@ -20,7 +21,6 @@
 #include "backends/aten/kernel_makers.h"
 #include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
-#include "backends/cpu/function_kernel.h"
 
 namespace lockstep::backend::aten::kernels {
 
@@ -31,7 +31,6 @@ using UnaryOperator = at::Tensor& (*)(at::Tensor& out, const at::Tensor& x);
 /// A one-operand operator of ATen on floats. The test of positions shows for each one used here that an element's bits do
 /// not depend on its neighbours, its position or the length.
 std::unique_ptr<Kernel> make_unary(const KernelRequest& request, UnaryOperator apply) {
-  if (!is_float(request.inputs[0].dtype)) return nullptr;
   return make_tensor_kernel(request,
                             [apply](const KernelArguments& arguments) {
                               at::Tensor out = tensor_of(arguments.outputs[0]);
@@ -42,10 +41,10 @@ std::unique_ptr<Kernel> make_unary(const KernelRequest& request, UnaryOperator a
 
 }  // namespace
 
-/// Of float64: the polynomial that ATen has for vectors of floats has an error of 1e-7 of 1, not of a small value.
-std::unique_ptr<Kernel> erf(const KernelRequest& request) {
-  return request.inputs[0].dtype == DType::float64 ? make_unary(request, at::erf_out) : nullptr;
-}
+std::unique_ptr<Kernel> erf(const KernelRequest& request) { return make_unary(request, at::erf_out); }
+std::unique_ptr<Kernel> erfc(const KernelRequest& request) { return make_unary(request, at::erfc_out); }
+std::unique_ptr<Kernel> log2(const KernelRequest& request) { return make_unary(request, at::log2_out); }
+std::unique_ptr<Kernel> erf_inv(const KernelRequest& request) { return make_unary(request, at::erfinv_out); }
 
 std::unique_ptr<Kernel> acos(const KernelRequest& request) { return make_unary(request, at::acos_out); }
 std::unique_ptr<Kernel> acosh(const KernelRequest& request) { return make_unary(request, at::acosh_out); }
@@ -53,15 +52,12 @@ std::unique_ptr<Kernel> asin(const KernelRequest& request) { return make_unary(r
 std::unique_ptr<Kernel> asinh(const KernelRequest& request) { return make_unary(request, at::asinh_out); }
 std::unique_ptr<Kernel> atan(const KernelRequest& request) { return make_unary(request, at::atan_out); }
 std::unique_ptr<Kernel> cos(const KernelRequest& request) { return make_unary(request, at::cos_out); }
-std::unique_ptr<Kernel> erfc(const KernelRequest& request) { return make_unary(request, at::erfc_out); }
-std::unique_ptr<Kernel> erf_inv(const KernelRequest& request) { return make_unary(request, at::erfinv_out); }
 std::unique_ptr<Kernel> exp(const KernelRequest& request) { return make_unary(request, at::exp_out); }
-std::unique_ptr<Kernel> expm1(const KernelRequest& request) { return make_unary(request, at::expm1_out); }
 std::unique_ptr<Kernel> log(const KernelRequest& request) { return make_unary(request, at::log_out); }
-std::unique_ptr<Kernel> log1p(const KernelRequest& request) { return make_unary(request, at::log1p_out); }
-std::unique_ptr<Kernel> log2(const KernelRequest& request) { return make_unary(request, at::log2_out); }
 std::unique_ptr<Kernel> sin(const KernelRequest& request) { return make_unary(request, at::sin_out); }
 std::unique_ptr<Kernel> tan(const KernelRequest& request) { return make_unary(request, at::tan_out); }
 std::unique_ptr<Kernel> tanh(const KernelRequest& request) { return make_unary(request, at::tanh_out); }
+std::unique_ptr<Kernel> expm1(const KernelRequest& request) { return make_unary(request, at::expm1_out); }
+std::unique_ptr<Kernel> log1p(const KernelRequest& request) { return make_unary(request, at::log1p_out); }
 
 }  // namespace lockstep::backend::aten::kernels

@@ -1,3 +1,5 @@
+// Kernels of arithmetic in plain loops: sums, products, quotients, powers, signs.
+
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -11,6 +13,16 @@
 namespace lockstep::backend::cpu::kernels {
 
 namespace {
+
+/// A float without its sign, NaN likewise.
+std::unique_ptr<Kernel> make_magnitude(const KernelRequest& request) {
+  return with_bits(request.inputs[0].dtype, [&]<class T>() {
+    return make_vector_map<T, T>(request, [](T bits) {
+      constexpr T all_but_the_first = static_cast<T>(~T{0}) >> 1;
+      return static_cast<T>(bits & all_but_the_first);
+    });
+  });
+}
 
 /// Integers modulo 2^n, as unsigned ones no narrower than int (narrower ones would be multiplied as int).
 template <class T>
@@ -29,16 +41,6 @@ template <class F>
 std::unique_ptr<Kernel> make_exact(const KernelRequest& request, F) {
   return with_float(request.inputs[0].dtype, [&]<class T>() {
     return make_vector_map<T, T, T>(request, [](T a, T b) { return static_cast<T>(F{}(Wide<T>(a), Wide<T>(b))); });
-  });
-}
-
-/// A float without its sign, NaN likewise.
-std::unique_ptr<Kernel> make_magnitude(const KernelRequest& request) {
-  return with_bits(request.inputs[0].dtype, [&]<class T>() {
-    return make_vector_map<T, T>(request, [](T bits) {
-      constexpr T all_but_the_first = static_cast<T>(~T{0}) >> 1;
-      return static_cast<T>(bits & all_but_the_first);
-    });
   });
 }
 
@@ -127,6 +129,7 @@ std::unique_ptr<Kernel> sub(const KernelRequest& request) {
   return make_modular(request, [](auto a, auto b) { return a - b; });
 }
 
+// Complex ones too: ATen's products and quotients are rounded otherwise in vectors than in the elements left over.
 std::unique_ptr<Kernel> mul(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (is_complex(dtype)) {
@@ -184,6 +187,7 @@ std::unique_ptr<Kernel> sign(const KernelRequest& request) {
   return with_real(dtype, [&]<class T>() { return make_map<T, T>(request, [](T x) { return sign_of(x); }); });
 }
 
+// Own loops: where zeros of both signs meet, ATen's vectors and the elements left over choose differently.
 std::unique_ptr<Kernel> maximum(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (!is_float(dtype) && !is_integer(dtype) && dtype != DType::bool_) return nullptr;

@@ -14,7 +14,7 @@ namespace {
 
 /// On complex numbers only.
 template <class F>
-std::unique_ptr<Kernel> make_complex_map(const KernelRequest& request, F) {
+std::unique_ptr<Kernel> make_plain_complex(const KernelRequest& request, F) {
   if (!is_complex(request.inputs[0].dtype)) return nullptr;
   return with_complex(request.inputs[0].dtype,
                       [&]<class T>() { return make_map<T, T>(request, [](T x) { return F{}(x); }); });
@@ -40,7 +40,7 @@ std::unique_ptr<Kernel> make_rounding(const KernelRequest& request, F) {
 
 /// On floats and complex numbers.
 template <class F>
-std::unique_ptr<Kernel> make_plain(const KernelRequest& request, F f) {
+std::unique_ptr<Kernel> make_plain_inexact(const KernelRequest& request, F f) {
   const DType dtype = request.inputs[0].dtype;
   if (!is_complex(dtype)) return make_plain_float(request, f);
   return with_complex(dtype, [&]<class T>() { return make_map<T, T>(request, [](T x) { return F{}(x); }); });
@@ -87,47 +87,47 @@ std::unique_ptr<Kernel> erf(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> acos(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return std::acos(x); });
+  return make_plain_complex(request, [](auto x) { return std::acos(x); });
 }
 std::unique_ptr<Kernel> acosh(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return std::acosh(x); });
+  return make_plain_complex(request, [](auto x) { return std::acosh(x); });
 }
 std::unique_ptr<Kernel> asin(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return std::asin(x); });
+  return make_plain_complex(request, [](auto x) { return std::asin(x); });
 }
 std::unique_ptr<Kernel> asinh(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return std::asinh(x); });
+  return make_plain_complex(request, [](auto x) { return std::asinh(x); });
 }
 std::unique_ptr<Kernel> atan(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return std::atan(x); });
+  return make_plain_complex(request, [](auto x) { return std::atan(x); });
 }
 std::unique_ptr<Kernel> cos(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return std::cos(x); });
+  return make_plain_complex(request, [](auto x) { return std::cos(x); });
 }
 std::unique_ptr<Kernel> exp(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return std::exp(x); });
+  return make_plain_complex(request, [](auto x) { return std::exp(x); });
 }
 std::unique_ptr<Kernel> log(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return std::log(x); });
+  return make_plain_complex(request, [](auto x) { return std::log(x); });
 }
 std::unique_ptr<Kernel> sin(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return std::sin(x); });
+  return make_plain_complex(request, [](auto x) { return std::sin(x); });
 }
 std::unique_ptr<Kernel> tan(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return std::tan(x); });
+  return make_plain_complex(request, [](auto x) { return std::tan(x); });
 }
 std::unique_ptr<Kernel> tanh(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return std::tanh(x); });
+  return make_plain_complex(request, [](auto x) { return std::tanh(x); });
 }
 std::unique_ptr<Kernel> expm1(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return less_one(x); });
+  return make_plain_complex(request, [](auto x) { return less_one(x); });
 }
 std::unique_ptr<Kernel> log1p(const KernelRequest& request) {
-  return make_complex_map(request, [](auto x) { return of_one_more(x); });
+  return make_plain_complex(request, [](auto x) { return of_one_more(x); });
 }
 
 std::unique_ptr<Kernel> logistic(const KernelRequest& request) {
-  return make_plain(request, [](auto x) {
+  return make_plain_inexact(request, [](auto x) {
     if constexpr (std::is_floating_point_v<decltype(x)>) {
       return logistic_of(x);
     } else {
@@ -137,20 +137,20 @@ std::unique_ptr<Kernel> logistic(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> sqrt(const KernelRequest& request) {
-  return make_plain(request, [](auto x) { return std::sqrt(x); });
+  return make_plain_inexact(request, [](auto x) { return std::sqrt(x); });
 }
 std::unique_ptr<Kernel> rsqrt(const KernelRequest& request) {
-  return make_plain(request, [](auto x) { return decltype(x)(1) / std::sqrt(x); });
+  return make_plain_inexact(request, [](auto x) { return decltype(x)(1) / std::sqrt(x); });
 }
 
 std::unique_ptr<Kernel> atanh(const KernelRequest& request) {
-  return make_plain(request, [](auto x) { return std::atanh(x); });
+  return make_plain_inexact(request, [](auto x) { return std::atanh(x); });
 }
 std::unique_ptr<Kernel> cosh(const KernelRequest& request) {
-  return make_plain(request, [](auto x) { return std::cosh(x); });
+  return make_plain_inexact(request, [](auto x) { return std::cosh(x); });
 }
 std::unique_ptr<Kernel> sinh(const KernelRequest& request) {
-  return make_plain(request, [](auto x) { return std::sinh(x); });
+  return make_plain_inexact(request, [](auto x) { return std::sinh(x); });
 }
 std::unique_ptr<Kernel> exp2(const KernelRequest& request) {
   return make_plain_float(request, [](auto x) { return std::exp2(x); });

@@ -1,4 +1,5 @@
-// Kernels of reductions: in blocks, in the order of a sum, or element by element.
+// Kernels of reductions in plain loops.
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,9 +10,8 @@
 
 #include "backends/cpu/dims.h"
 #include "backends/cpu/element_types.h"
-#include "backends/cpu/function_kernel.h"
+#include "backends/cpu/elementwise/plain_loops.h"
 #include "backends/cpu/kernel_makers.h"
-#include "backends/cpu/loop_nest.h"
 #include "backends/cpu/moves/moves.h"
 #include "backends/cpu/reductions/block_reductions.h"
 #include "backends/cpu/reductions/ordered_sum.h"
@@ -63,7 +63,7 @@ std::unique_ptr<Kernel> make_fold(const KernelRequest& request, Fold run) {
                                   const KernelArguments& arguments) { run(axes, arguments); });
 }
 
-struct Sum {
+struct FoldSum {
   template <class T>
   static T first() {
     return T(0);
@@ -175,7 +175,7 @@ std::unique_ptr<Kernel> reduce_sum(const KernelRequest& request) {
   if (request.attrs.has("sum_blocks")) return make_ordered_sum(request);
   if (is_float(dtype)) return make_block_sum(request);
   if (!is_integer(dtype)) return nullptr;
-  return with_bits(dtype, [&]<class T>() { return make_fold(request, fold<T, std::uint64_t, Sum>); });
+  return with_bits(dtype, [&]<class T>() { return make_fold(request, fold<T, std::uint64_t, FoldSum>); });
 }
 
 std::unique_ptr<Kernel> reduce_prod(const KernelRequest& request) {

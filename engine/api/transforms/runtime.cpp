@@ -192,7 +192,7 @@ std::shared_ptr<backend::Buffer> allocate(std::size_t nbytes) {
     if (!backend->supports(DeviceKind::cpu)) continue;
     if (auto buffer = backend->allocate(nbytes, Device{})) return buffer;
   }
-  throw BackendError("no backend of this build owns memory on cpu:0; configure backends/aten");
+  throw BackendError("no backend of this build owns memory on cpu:0; configure backends/cpu");
 }
 
 std::int64_t collectives_run() { return collectives(); }
