@@ -212,4 +212,8 @@ Array from_bytes(const ArrayType& type, std::span<const std::byte> bytes) {
   return make_array(type, std::move(buffer));
 }
 
+Array detail::from_elements(DType dtype, const Shape& shape, const void* elements, std::size_t bytes) {
+  return from_bytes({dtype, shape, {}}, {static_cast<const std::byte*>(elements), bytes});
+}
+
 }  // namespace lockstep
