@@ -17,7 +17,6 @@
 
 namespace lockstep {
 
-template struct TreeTraits<TrainState>;
 template class Named<Aggregation>;
 
 namespace {

@@ -20,7 +20,6 @@ struct Batch {
   Array weight;
 };
 LOCKSTEP_TREE(Batch, x, y, weight);
-extern template struct LOCKSTEP_API TreeTraits<Batch>;
 
 namespace data {
 

@@ -11,7 +11,6 @@
 
 namespace lockstep {
 
-template struct TreeTraits<Weighted>;
 template class Named<Weighted>;
 
 namespace {
