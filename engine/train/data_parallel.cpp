@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-template struct TreeTraits<TrainState>;
+template class detail::StructTree<TrainState>;
 template class Named<Aggregation>;
 
 namespace {

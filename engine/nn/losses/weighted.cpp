@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-template struct TreeTraits<Weighted>;
+template class detail::StructTree<Weighted>;
 template class Named<Weighted>;
 
 namespace {
