@@ -131,4 +131,6 @@ random::Placement Scope::placement(const Array* x) const {
   return {.cut = random::Cut{.dim = 0, .axes = batch_axes()}};
 }
 
+NamedScope Scope::named() const { return NamedScope::at(path_); }
+
 }  // namespace lockstep

@@ -13,6 +13,9 @@
 #include "engine/optim/moments.h"
 #include "engine/optim/wrapping.h"
 
+template class lockstep::detail::OutOfLine<std::vector<lockstep::optim::Selection>>;
+template class lockstep::Named<lockstep::optim::GradientTransformation>;
+
 namespace lockstep::optim {
 namespace {
 
@@ -21,6 +24,21 @@ Array squared_of(const Array& g) { return is_complex(g.dtype()) ? g * conj(g) : 
 
 }  // namespace
 
+KnownLoss::KnownLoss() = default;
+KnownLoss::KnownLoss(const KnownLoss& other) = default;
+KnownLoss::KnownLoss(KnownLoss&& other) noexcept = default;
+KnownLoss& KnownLoss::operator=(const KnownLoss& other) = default;
+KnownLoss& KnownLoss::operator=(KnownLoss&& other) noexcept = default;
+KnownLoss::~KnownLoss() = default;
+KnownLoss::KnownLoss(Array at_params) : value(std::move(at_params)) {}
+KnownLoss::KnownLoss(Array at_params, ValueFunction of_params)
+    : value(std::move(at_params)), function(std::move(of_params)) {}
+
+LearningRate::LearningRate(const LearningRate& other) = default;
+LearningRate::LearningRate(LearningRate&& other) noexcept = default;
+LearningRate& LearningRate::operator=(const LearningRate& other) = default;
+LearningRate& LearningRate::operator=(LearningRate&& other) noexcept = default;
+LearningRate::~LearningRate() = default;
 LearningRate::LearningRate(double value) : is_number_(true) {
   if (!std::isfinite(value) || value < 0) {
     throw ValueError(fmt::format("[learning rate] {} was given; it must be finite and not negative", value));

@@ -203,4 +203,6 @@ AxisSet cutting_axes(const std::vector<std::string>& cuts) { return AxisSet(coll
 
 }  // namespace parallel
 
+template class detail::OutOfLine<std::vector<LeafLayouts>>;
+
 }  // namespace lockstep

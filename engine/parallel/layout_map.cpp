@@ -74,4 +74,6 @@ Layout LayoutMap::at(std::string_view path) const {
   return rule ? rules_[*rule].layout : Layout();
 }
 
+template class detail::OutOfLine<std::vector<LayoutMap>>;
+
 }  // namespace lockstep

@@ -17,6 +17,8 @@
 
 namespace lockstep {
 
+template class Named<Aggregation>;
+
 namespace {
 
 /// The usual batch as an argument: weights that are not given are nothing.
@@ -70,6 +72,40 @@ struct TrainStep::Impl {
     return from_tree<std::pair<TrainState, Logs>>(cache.call(function, std::span<Tree>(arguments)));
   }
 };
+
+StepLoss::StepLoss(const StepLoss& other) = default;
+StepLoss::StepLoss(StepLoss&& other) noexcept = default;
+StepLoss& StepLoss::operator=(const StepLoss& other) = default;
+StepLoss& StepLoss::operator=(StepLoss&& other) noexcept = default;
+StepLoss::~StepLoss() = default;
+StepLoss::operator bool() const { return static_cast<bool>(function_); }
+
+WithAux StepLoss::operator()(const Tree& trainable, const Tree& non_trainable, const Tree& batch) const {
+  return function_(trainable, non_trainable, batch);
+}
+
+Batch StepLoss::batch_of_arrays(const Tree& tree) {
+  const Tree& weight = tree.at("weight");
+  return {tree.at("x").array(), tree.at("y").array(), weight.is_leaf() ? weight.array() : Array()};
+}
+
+RowWeights::RowWeights(const RowWeights& other) = default;
+RowWeights::RowWeights(RowWeights&& other) noexcept = default;
+RowWeights& RowWeights::operator=(const RowWeights& other) = default;
+RowWeights& RowWeights::operator=(RowWeights&& other) noexcept = default;
+RowWeights::~RowWeights() = default;
+RowWeights::RowWeights(std::string path) : path_(std::move(path)) {}
+RowWeights::RowWeights(const char* path) : path_(path) {}
+const RowWeights no_row_weights{""};
+
+TrainStep data_parallel(StepLoss loss, optim::GradientTransformation optimizer, DataParallelOptions options) {
+  Objective only{.name = {}, .loss = std::move(loss), .optimizers = {{"", std::move(optimizer)}}};
+  return TrainStep({{std::move(only)}, std::move(options)});
+}
+
+TrainStep data_parallel(std::vector<Objective> objectives, DataParallelOptions options) {
+  return TrainStep({std::move(objectives), std::move(options)});
+}
 
 TrainStep::TrainStep(detail::StepParts parts) {
   check(parts.options);
@@ -183,5 +219,7 @@ std::map<std::string, Weighted> EvaluateStep::run(const Tree& trainable, const T
   train::check(batch, weight);
   return impl.call(trainable, non_trainable, std::move(batch));
 }
+
+template class detail::OutOfLine<std::vector<Device>>;
 
 }  // namespace lockstep

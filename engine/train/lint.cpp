@@ -38,4 +38,8 @@ std::vector<std::string> lint(const TrainStep& step, const TrainState& state, co
   return texts;
 }
 
+std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Batch& batch) {
+  return lint(step, state, to_tree(batch));
+}
+
 }  // namespace lockstep

@@ -14,6 +14,11 @@ Logs::Logs(Tree values) : values_(std::move(values)) {
   throw StateError("[logs] given " + to_string(values_) + "; expected a dict of arrays, {\"loss\": f32[]}");
 }
 
+Logs::Entry Logs::Iterator::operator*() const { return {at_->first, at_->second.array()}; }
+
+Tree TreeTraits<Logs>::to_tree(Logs logs) { return std::move(logs.values_); }
+Logs TreeTraits<Logs>::from_tree(Tree tree) { return Logs(std::move(tree)); }
+
 TreeEntries Logs::entries() const {
   if (values_.kind() == Tree::Kind::none) return {{}, {}};
   return values_.entries();

@@ -228,6 +228,11 @@ TrainStep model_parallel(std::vector<Objective> objectives, ModelParallelOptions
   return TrainStep(parts_of(std::move(objectives), std::move(options)));
 }
 
+TrainStep model_parallel(StepLoss loss, optim::GradientTransformation optimizer, ModelParallelOptions options) {
+  Objective only{.name = {}, .loss = std::move(loss), .optimizers = {{"", std::move(optimizer)}}};
+  return model_parallel(std::vector<Objective>{std::move(only)}, std::move(options));
+}
+
 EvaluateStep model_parallel_evaluation(StepLoss loss, ModelParallelOptions options) {
   return EvaluateStep(parts_of({Objective{.name = {}, .loss = std::move(loss), .optimizers = {}}}, std::move(options)));
 }

@@ -111,4 +111,8 @@ void AveragedWeights::restore(const Tree& saved) {
   is_restored_ = true;
 }
 
+std::string AveragedWeights::name() const {
+  return options_.name.empty() ? "averaged_weights " + options_.path : options_.name;
+}
+
 }  // namespace lockstep::callbacks

@@ -27,4 +27,10 @@ std::string Callback::name() const { return {}; }
 Tree Callback::saved_state(const Tree&) const { return {}; }
 void Callback::restore(const Tree&) {}
 
+void Requests::set_hyperparameter(std::string name, double value) { hyperparameters_[std::move(name)] = value; }
+void Requests::replace(std::string path, Tree values) { replaced_[std::move(path)] = std::move(values); }
+
+template class detail::OutOfLine<std::map<std::string, double>>;
+template class detail::OutOfLine<std::map<std::string, Tree>>;
+
 }  // namespace lockstep

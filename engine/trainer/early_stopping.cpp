@@ -114,4 +114,12 @@ void EarlyStopping::restore(const Tree& saved) {
   for (const auto& [path, weights] : saved.at("weights").entries()) kept.emplace(path, weights);
 }
 
+EarlyStopping::~EarlyStopping() = default;
+
+void EarlyStopping::close() { last_weights_.clear(); }
+
+std::string EarlyStopping::name() const {
+  return options_.name.empty() ? "early_stopping " + options_.monitor : options_.name;
+}
+
 }  // namespace lockstep::callbacks

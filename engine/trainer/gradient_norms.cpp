@@ -60,7 +60,7 @@ void GradientNorms::on_step(const StepReport& report, const Tree&, Requests&) {
   if (!is_finite) return;  // in the window it would hide the spikes behind it, or make all norms one
   largest_ = std::max(largest_, norm);
   norms_.push_back(norm);
-  if (norms_.size() > options_.window) norms_.pop_front();
+  if (norms_.size() > options_.window) norms_.erase(norms_.begin());
 }
 
 std::string GradientNorms::name() const {
@@ -74,9 +74,11 @@ Tree GradientNorms::saved_state(const Tree&) const {
 }
 
 void GradientNorms::restore(const Tree& saved) {
-  norms_ = restored_list<std::deque<double>>(saved.at("norms"));
+  norms_ = restored_list<std::vector<double>>(saved.at("norms"));
   largest_ = saved.at("largest").array().item<double>();
   spikes_ = restored_list<std::vector<std::int64_t>>(saved.at("spikes"));
 }
+
+GradientNorms::~GradientNorms() = default;
 
 }  // namespace lockstep::callbacks

@@ -44,4 +44,8 @@ Tree ModelCheckpoint::saved_state(const Tree&) const { return trainer::saved(bes
 
 void ModelCheckpoint::restore(const Tree& saved) { best_ = trainer::restored(saved); }
 
+ModelCheckpoint::~ModelCheckpoint() = default;
+
+void ModelCheckpoint::reset() { best_ = {}; }
+
 }  // namespace lockstep::callbacks

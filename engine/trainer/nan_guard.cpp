@@ -95,4 +95,6 @@ void NanGuard::restore(const Tree& saved) {
       saved.contains("overflowed_at") ? saved.at("overflowed_at").array().item<double>() : 0;  // earlier runs
 }
 
+NanGuard::~NanGuard() = default;
+
 }  // namespace lockstep::callbacks

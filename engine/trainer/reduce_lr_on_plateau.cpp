@@ -73,4 +73,10 @@ void ReduceLROnPlateau::restore(const Tree& saved) {
   cooldown_ = saved.at("cooldown").array().item<std::int64_t>();
 }
 
+ReduceLROnPlateau::~ReduceLROnPlateau() = default;
+
+std::string ReduceLROnPlateau::name() const {
+  return options_.name.empty() ? "reduce_lr_on_plateau " + options_.monitor : options_.name;
+}
+
 }  // namespace lockstep::callbacks

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <iosfwd>
@@ -15,9 +14,13 @@
 #include <vector>
 
 #include <lockstep/export.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
+
+extern template class LOCKSTEP_API detail::OutOfLine<std::map<std::string, double>>;
+extern template class LOCKSTEP_API detail::OutOfLine<std::map<std::string, Tree>>;
 
 /// What a callback is told of a run.
 struct StepReport {
@@ -25,7 +28,7 @@ struct StepReport {
   std::int64_t epoch = 0;  ///< That the step belongs to, from 0.
   /// Of the step, by name; where a validation was made behind it, "val_<name>" too. Of on_resume: those that were saved,
   /// without validation.
-  std::map<std::string, double> logs = {};
+  detail::OutOfLine<std::map<std::string, double>> logs = {};
   double seconds = 0;     ///< Spent on batches and steps since this `fit` began, without validation and callbacks.
   std::int64_t rows = 0;  ///< Of all batches since this `fit` began.
   std::int64_t first_step = 0;   ///< Steps made before this `fit`.
@@ -47,9 +50,9 @@ class LOCKSTEP_API Requests {
   void save() { save_ = true; }
   /// A hyper-parameter that stands in the optimizer's state (optim::inject_hyperparams): the next steps take it, without
   /// a new trace.
-  void set_hyperparameter(std::string name, double value) { hyperparameters_[std::move(name)] = value; }
+  void set_hyperparameter(std::string name, double value);
   /// Leaves of the state at or below a path ("trainable") take these values, whose paths and types must be the same.
-  void replace(std::string path, Tree values) { replaced_[std::move(path)] = std::move(values); }
+  void replace(std::string path, Tree values);
 
   const std::optional<std::string>& stop_reason() const { return stop_; }
   bool saves_at_end() const { return saves_at_end_; }
@@ -147,15 +150,14 @@ class LOCKSTEP_API EarlyStopping final : public Callback {
  public:
   /// Throws ValueError for counts below 0.
   explicit EarlyStopping(EarlyStoppingOptions options);
+  ~EarlyStopping() override;
   void reset() override;
   void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_validation(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_epoch(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_end(const StepReport& report, const Tree& state, Requests& requests) override;
-  void close() override { last_weights_.clear(); }
-  std::string name() const override {
-    return options_.name.empty() ? "early_stopping " + options_.monitor : options_.name;
-  }
+  void close() override;
+  std::string name() const override;
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
 
@@ -195,12 +197,11 @@ class LOCKSTEP_API ReduceLROnPlateau final : public Callback {
  public:
   /// Throws ValueError for a factor that is not in (0, 1) and counts below 0.
   explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options);
+  ~ReduceLROnPlateau() override;
   void reset() override;
   void on_validation(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_epoch(const StepReport& report, const Tree& state, Requests& requests) override;
-  std::string name() const override {
-    return options_.name.empty() ? "reduce_lr_on_plateau " + options_.monitor : options_.name;
-  }
+  std::string name() const override;
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
 
@@ -225,7 +226,8 @@ class LOCKSTEP_API ModelCheckpoint final : public Callback {
  public:
   /// Throws ValueError for a save_freq below 0.
   explicit ModelCheckpoint(ModelCheckpointOptions options);
-  void reset() override { best_ = {}; }
+  ~ModelCheckpoint() override;
+  void reset() override;
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_validation(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_epoch(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -261,6 +263,7 @@ struct NanGuardOptions {
 class LOCKSTEP_API NanGuard final : public Callback {
  public:
   explicit NanGuard(NanGuardOptions options = {});
+  ~NanGuard() override;
   void reset() override;
   bool judges_steps() const override { return true; }
   bool may_discard() const override { return options_.action == OnNan::skip; }
@@ -295,6 +298,7 @@ class LOCKSTEP_API GradientNorms final : public Callback {
  public:
   /// Throws ValueError for a window or `every` below 1.
   explicit GradientNorms(GradientNormsOptions options = {});
+  ~GradientNorms() override;
   void reset() override;
   /// Throws StateError where the step logs no "grad_norm".
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -308,7 +312,7 @@ class LOCKSTEP_API GradientNorms final : public Callback {
 
  private:
   GradientNormsOptions options_;
-  std::deque<double> norms_;
+  std::vector<double> norms_;
   double largest_ = 0;
   std::vector<std::int64_t> spikes_;
 };
@@ -333,9 +337,7 @@ class LOCKSTEP_API AveragedWeights final : public Callback {
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_end(const StepReport& report, const Tree& state, Requests& requests) override;
   std::int64_t every() const override { return options_.every; }
-  std::string name() const override {
-    return options_.name.empty() ? "averaged_weights " + options_.path : options_.name;
-  }
+  std::string name() const override;
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
   /// The average, in the structure of the weights.

@@ -63,8 +63,7 @@ struct CellOptions {
 /// made at and must not be used when that has finished. A handle: copies are the same cell. (jax.new_ref)
 class LOCKSTEP_API Cell {
  public:
-  explicit Cell(const Array& value, CellOptions options = {})
-      : Cell(TraceLevel::current(), value, std::move(options)) {}
+  explicit Cell(const Array& value, CellOptions options = {});
   /// At an outer level, to which the value belongs as well.
   Cell(TraceLevel level, const Array& value, CellOptions options = {});
 

@@ -19,7 +19,17 @@ namespace lockstep {
 
 /// (low, high) per spatial dimension, negative to crop; or by name: "VALID" (none), "SAME" (as many windows as input /
 /// stride, rounded up; the odd element at the end) or "SAME_LOWER" (at the beginning).
-using ConvPadding = std::variant<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>;
+struct LOCKSTEP_API ConvPadding : std::variant<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>> {
+  ConvPadding();
+  ConvPadding(const ConvPadding& other);
+  ConvPadding(ConvPadding&& other) noexcept;
+  ConvPadding& operator=(const ConvPadding& other);
+  ConvPadding& operator=(ConvPadding&& other) noexcept;
+  ~ConvPadding();
+  ConvPadding(std::string name);                                            // NOLINT: implicit by design
+  ConvPadding(const char* name);                                            // NOLINT: implicit by design
+  ConvPadding(std::vector<std::pair<std::int64_t, std::int64_t>> padding);  // NOLINT: implicit by design
+};
 
 /// The pairs that a padding by name means. Throws ValueError for another name, ShapeError for windows, strides and
 /// dilations that are not one number a dimension, the latter two of 1 or more.
@@ -31,7 +41,7 @@ LOCKSTEP_API std::vector<std::pair<std::int64_t, std::int64_t>> resolve_padding(
 /// As jax.lax.conv_general_dilated; an empty list means the neutral value.
 struct ConvGeneralOptions {
   Axes strides = {};
-  ConvPadding padding = std::string("VALID");
+  ConvPadding padding = "VALID";
   Axes lhs_dilation = {};  ///< Of x: that many minus one zeros between neighbours.
   Axes rhs_dilation = {};  ///< Of the kernel.
   /// Input and output features in that many equal parts, each on its own.
@@ -56,7 +66,7 @@ LOCKSTEP_API Array conv_general_dilated_patches(const ArrayOperand& x, const Axe
 struct ConvTransposeOptions {
   Axes strides = {};
   /// Pairs are of the dilated x: where PyTorch has p, and a window reaches over k places, (k - 1 - p, k - 1 - p).
-  ConvPadding padding = std::string("SAME");
+  ConvPadding padding = "SAME";
   Axes rhs_dilation = {};
   bool transpose_kernel = false;  ///< Makes it the gradient of a convolution with that kernel.
   std::int64_t groups = 1;        ///< Input and output features in that many equal parts, each on its own.
@@ -88,7 +98,7 @@ LOCKSTEP_API Array correlate(const ArrayOperand& a, const ArrayOperand& v, std::
 struct ReduceWindowOptions {
   Axes window = {};
   Axes strides = {};  ///< Empty: 1.
-  ConvPadding padding = std::string("VALID");
+  ConvPadding padding = "VALID";
   Axes base_dilation = {};    ///< Of x: that many minus one neutral elements between neighbours.
   Axes window_dilation = {};  ///< The distance of a window's elements.
 };
@@ -104,7 +114,7 @@ LOCKSTEP_API Array reduce_window_min(const ArrayOperand& x, const ReduceWindowOp
 struct PoolOptions {
   Axes window = {};
   Axes strides = {};  ///< Empty: the window.
-  ConvPadding padding = std::string("VALID");
+  ConvPadding padding = "VALID";
   Axes dilation = {};  ///< The distance of a window's elements.
 };
 /// The largest element of each window; padding is none of them. Throws ShapeError where a window has no element.

@@ -44,16 +44,15 @@ class LOCKSTEP_API CustomOpError : public Error {
 class LOCKSTEP_API KernelCall {
  public:
   KernelCall(std::string_view op, std::span<const ArrayView> operands, std::span<const ArrayView> results,
-             int mapped_dims)
-      : op_(op), operands_(operands), results_(results), mapped_dims_(mapped_dims) {}
+             int mapped_dims);
 
-  std::size_t operands() const { return operands_.size(); }
-  std::size_t results() const { return results_.size(); }
+  std::size_t operands() const;
+  std::size_t results() const;
   /// Throw ValueError where there is no such operand or result.
-  const Shape& operand_shape(std::size_t i) const { return at(operands_, i, "operand").shape; }
-  const Shape& result_shape(std::size_t i) const { return at(results_, i, "result").shape; }
-  DType operand_dtype(std::size_t i) const { return at(operands_, i, "operand").dtype; }
-  DType result_dtype(std::size_t i) const { return at(results_, i, "result").dtype; }
+  const Shape& operand_shape(std::size_t i) const;
+  const Shape& result_shape(std::size_t i) const;
+  DType operand_dtype(std::size_t i) const;
+  DType result_dtype(std::size_t i) const;
   /// How many leading dimensions vmap has put before those of one example (VmapMethod::broadcast_all); else 0.
   int mapped_dims() const { return mapped_dims_; }
 
@@ -61,15 +60,18 @@ class LOCKSTEP_API KernelCall {
   /// Throws DtypeError for another T, ValueError where there is no such operand or result.
   template <class T>
   std::span<const T> operand(std::size_t i) const {
-    return {static_cast<const T*>(data(operands_, i, "operand", dtype_of<T>())), count(operands_[i])};
+    return {static_cast<const T*>(operand_data(i, dtype_of<T>())), operand_size(i)};
   }
   template <class T>
   std::span<T> result(std::size_t i) const {
-    return {static_cast<T*>(data(results_, i, "result", dtype_of<T>())), count(results_[i])};
+    return {static_cast<T*>(result_data(i, dtype_of<T>())), result_size(i)};
   }
 
  private:
-  static std::size_t count(const ArrayView& view) { return static_cast<std::size_t>(view.shape.size()); }
+  const void* operand_data(std::size_t i, DType wanted) const;
+  void* result_data(std::size_t i, DType wanted) const;
+  std::size_t operand_size(std::size_t i) const;
+  std::size_t result_size(std::size_t i) const;
   const ArrayView& at(std::span<const ArrayView> views, std::size_t i, std::string_view role) const;
   void* data(std::span<const ArrayView> views, std::size_t i, std::string_view role, DType wanted) const;
 

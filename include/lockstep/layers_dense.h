@@ -58,10 +58,15 @@ struct EmbeddingOptions {
 /// everywhere (indexing.h): negative ones count from the end, those outside the vocabulary give NaN and train nothing.
 LOCKSTEP_API Array embedding(const Scope& scope, const ArrayOperand& indices, const EmbeddingOptions& options);
 
+namespace detail {
+/// `silu` as a gate.
+LOCKSTEP_API std::function<Array(const ArrayOperand&)> silu_gate();
+}  // namespace detail
+
 /// Options of `gated_dense`.
 struct GatedDenseOptions {
   std::int64_t units = 0;  ///< Features of the result; must be given.
-  std::function<Array(const ArrayOperand&)> gate = [](const ArrayOperand& x) { return silu(x); };
+  std::function<Array(const ArrayOperand&)> gate = detail::silu_gate();
   bool use_bias = false;
   Initializer kernel_initializer = initializers::glorot_uniform();
   Aggregation aggregation = Aggregation::none;  ///< Of kernel and bias.

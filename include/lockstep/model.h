@@ -76,7 +76,7 @@ class LOCKSTEP_API Scope {
   Scope operator[](std::string_view name) const;
   const std::string& path() const { return path_; }
   /// What a layer computes while the result lives carries this path: `const NamedScope named = scope.named();`
-  NamedScope named() const { return NamedScope::at(path_); }
+  NamedScope named() const;
 
   /// The scope with another precision for all below it (precision_policy.h).
   Scope with_precision(const PrecisionPolicy& policy) const;

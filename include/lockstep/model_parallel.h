@@ -48,10 +48,8 @@ struct ModelParallelOptions {
 /// is cut by the step it is given to, so that layouts which variables declare themselves hold from the first step on. Throws MeshError for an axis that the mesh has not; `init` and the step for rules that do not fit their
 /// variable, naming path, dimension and axis.
 LOCKSTEP_API TrainStep model_parallel(std::vector<Objective> objectives, ModelParallelOptions options);
-inline TrainStep model_parallel(StepLoss loss, optim::GradientTransformation optimizer, ModelParallelOptions options) {
-  Objective only{.name = {}, .loss = std::move(loss), .optimizers = {{"", std::move(optimizer)}}};
-  return model_parallel(std::vector<Objective>{std::move(only)}, std::move(options));
-}
+LOCKSTEP_API TrainStep model_parallel(StepLoss loss, optim::GradientTransformation optimizer,
+                                      ModelParallelOptions options);
 
 /// Evaluates a loss of the parameters of such a step, as they lie: those of a TrainState that lies cut go in as they are,
 /// whole ones are cut by it. The sums are those over the whole batch. Layouts, batch, microbatches, precision and weights

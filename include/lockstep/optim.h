@@ -4,12 +4,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/named.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/schedules.h>
 #include <lockstep/tree.h>
 
@@ -23,12 +23,17 @@ struct Selection {
   std::string text;  ///< "freeze(below(\"encoder\"))"
   Mask mask;
 };
+}  // namespace lockstep::optim
+
+extern template class LOCKSTEP_API lockstep::detail::OutOfLine<std::vector<lockstep::optim::Selection>>;
+
+namespace lockstep::optim {
 
 /// The loss of a step's batch as a function of the parameters: a float scalar. It may be differentiated.
 using ValueFunction = std::function<Array(const Tree& params)>;
 
 /// What an update may be told of the loss beside the gradients.
-struct KnownLoss {
+struct LOCKSTEP_API KnownLoss {
   KnownLoss();
   KnownLoss(const KnownLoss& other);
   KnownLoss(KnownLoss&& other) noexcept;
@@ -36,7 +41,7 @@ struct KnownLoss {
   KnownLoss& operator=(KnownLoss&& other) noexcept;
   ~KnownLoss();
   KnownLoss(Array at_params);  // NOLINT: implicit by design
-  KnownLoss(Array at_params, ValueFunction of_params) : value(std::move(at_params)), function(std::move(of_params)) {}
+  KnownLoss(Array at_params, ValueFunction of_params);
 
   Array value = {};             ///< At the parameters; nothing: not known.
   ValueFunction function = {};  ///< At other parameters; empty: not known.
@@ -59,7 +64,7 @@ struct GradientTransformation {
   /// reduces them, gives them no slots, and leaves them out of grad_norm.
   Mask frozen = {};
   /// Each choice of leaves in it; one that takes none is a finding of `lint`.
-  std::vector<Selection> selections = {};
+  lockstep::detail::OutOfLine<std::vector<Selection>> selections = {};
   /// In place of `update` where the loss is needed too; empty where it is not. Training steps give it.
   std::function<std::pair<Tree, Tree>(const Tree& gradients, const Tree& state, const Tree& params,
                                       const KnownLoss& loss)>
@@ -67,6 +72,11 @@ struct GradientTransformation {
   bool linear = false;          ///< Linear in the gradients; false: it needs reduced ones.
   bool needs_function = false;  ///< It asks for the loss at other parameters, `KnownLoss::function`.
 };
+}  // namespace lockstep::optim
+
+extern template class LOCKSTEP_API lockstep::Named<lockstep::optim::GradientTransformation>;
+
+namespace lockstep::optim {
 
 /// `update_with_loss` where it has one, else `update`. Throws StateError where it needs the loss, or the loss at other
 /// parameters, and `loss` does not have it.
@@ -76,6 +86,11 @@ LOCKSTEP_API std::pair<Tree, Tree> update(const GradientTransformation& transfor
 /// A constant or a schedule of the number of updates made so far.
 class LOCKSTEP_API LearningRate {
  public:
+  LearningRate(const LearningRate& other);
+  LearningRate(LearningRate&& other) noexcept;
+  LearningRate& operator=(const LearningRate& other);
+  LearningRate& operator=(LearningRate&& other) noexcept;
+  ~LearningRate();
   LearningRate(double value);       // NOLINT: implicit by design. Throws ValueError unless finite and >= 0.
   LearningRate(Schedule schedule);  // NOLINT: implicit by design
   const Schedule& schedule() const { return schedule_; }

@@ -13,6 +13,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/tree.h>
 #include <lockstep/tree_function.h>
 
@@ -177,11 +178,13 @@ LOCKSTEP_API Array cut_array(const ArrayType& type, const Mesh& mesh, const Layo
 
 // ---- the map ---------------------------------------------------------------------------------------------------------
 
+extern template class LOCKSTEP_API detail::OutOfLine<std::vector<LeafLayouts>>;
+
 /// Where a map runs and how its arguments and results are cut.
 struct PmapOptions {
   Mesh mesh = {};
-  std::vector<LeafLayouts> in = {};   ///< One per argument.
-  std::vector<LeafLayouts> out = {};  ///< One per result (one when the function returns a single tree).
+  detail::OutOfLine<std::vector<LeafLayouts>> in = {};   ///< One per argument.
+  detail::OutOfLine<std::vector<LeafLayouts>> out = {};  ///< One per result (one when the function returns a single tree).
   bool keep_cut = false;              ///< Whether results that their layouts cut stay cut, as `is_cut` says.
 };
 

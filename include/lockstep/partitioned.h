@@ -11,6 +11,7 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/layout_map.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/parallel.h>
 #include <lockstep/tree.h>
 #include <lockstep/tree_function.h>
@@ -47,12 +48,14 @@ struct LOCKSTEP_API LayoutPlan {
   std::int64_t count(std::string_view op) const;
 };
 
+extern template class LOCKSTEP_API detail::OutOfLine<std::vector<LayoutMap>>;
+
 /// Where a function on whole arrays runs and how its arguments and results are cut.
 struct PartitionOptions {
   Mesh mesh = {};
-  std::vector<LayoutMap> in = {};  ///< One for each argument; paths are those of its leaves ("" of an array).
+  detail::OutOfLine<std::vector<LayoutMap>> in = {};  ///< One for each argument; paths are those of its leaves ("" of an array).
   /// One for each result, or for the single tree there is; empty: as they come.
-  std::vector<LayoutMap> out = {};
+  detail::OutOfLine<std::vector<LayoutMap>> out = {};
   /// Collectives that nobody asked for are MeshErrors that propose a reshard.
   bool is_explicit = false;
   /// K, a power of two: sums are K partial sums, joined by the tree of sums over replicas, however many of them a shard

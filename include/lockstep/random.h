@@ -27,7 +27,7 @@ struct Placement {
   std::optional<Cut> cut = {};
   bool same_on_all = false;
 };
-inline const Placement same_on_all{.cut = {}, .same_on_all = true};
+LOCKSTEP_API extern const Placement same_on_all;
 
 // ---- keys ------------------------------------------------------------------------------------------------------------
 

@@ -157,15 +157,11 @@ LOCKSTEP_API Array argsort(const ArrayOperand& x, std::int64_t axis = -1, bool d
 /// All operands permuted as the first num_keys of them are sorted: jax.lax.sort, with one key jax.lax.sort_key_val.
 LOCKSTEP_API std::vector<Array> sort(std::span<const Array> operands, std::int64_t axis = -1,
                                      std::int64_t num_keys = 1);
-inline std::vector<Array> sort(std::initializer_list<Array> operands, std::int64_t axis = -1,
-                               std::int64_t num_keys = 1) {
-  return sort(std::span(operands.begin(), operands.size()), axis, num_keys);
-}
+LOCKSTEP_API std::vector<Array> sort(std::initializer_list<Array> operands, std::int64_t axis = -1,
+                                     std::int64_t num_keys = 1);
 /// Positions that sort by the last key first, as numpy.lexsort.
 LOCKSTEP_API Array lexsort(std::span<const Array> keys, std::int64_t axis = -1);
-inline Array lexsort(std::initializer_list<Array> keys, std::int64_t axis = -1) {
-  return lexsort(std::span(keys.begin(), keys.size()), axis);
-}
+LOCKSTEP_API Array lexsort(std::initializer_list<Array> keys, std::int64_t axis = -1);
 enum class Side : std::uint8_t { left, right };  ///< Before or behind elements equal to the value.
 /// Where each value would be inserted in an ascending array [n]: before equal elements, or behind them. int32.
 LOCKSTEP_API Array searchsorted(const ArrayOperand& sorted, const ArrayOperand& values, Side side = Side::left);

@@ -21,7 +21,7 @@ struct SequentialMapOptions {
 };
 
 /// The axis of a training step's microbatches, which run one after the other.
-inline const std::string microbatch_axis = "microbatch";
+LOCKSTEP_API extern const std::string microbatch_axis;
 
 namespace detail {
 /// `function` of each part of the rows.

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <lockstep/array.h>
-#include <lockstep/data.h>
+#include <lockstep/batches.h>
 #include <lockstep/debug.h>
 #include <lockstep/export.h>
 #include <lockstep/function.h>
@@ -22,6 +22,7 @@
 #include <lockstep/model.h>
 #include <lockstep/named.h>
 #include <lockstep/optim.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/parallel.h>
 #include <lockstep/precision.h>
 #include <lockstep/tree.h>
@@ -56,7 +57,7 @@ class LOCKSTEP_API Logs {
     using pointer = void;
 
     explicit Iterator(TreeEntries::Iterator at) : at_(at) {}
-    Entry operator*() const { return {at_->first, at_->second.array()}; }
+    LOCKSTEP_API Entry operator*() const;
     Iterator& operator++() {
       ++at_;
       return *this;
@@ -89,8 +90,8 @@ class LOCKSTEP_API Logs {
 
 template <>
 struct TreeTraits<Logs> {
-  static Tree to_tree(Logs logs) { return std::move(logs.values_); }
-  static Logs from_tree(Tree tree) { return Logs(std::move(tree)); }
+  LOCKSTEP_API static Tree to_tree(Logs logs);
+  LOCKSTEP_API static Logs from_tree(Tree tree);
 };
 
 /// (trainable, non_trainable, batch) -> loss, new state and metrics, of one shard's rows.
@@ -100,26 +101,30 @@ using LossFunction = std::function<WithAux(const Tree& trainable, const Tree& no
 /// type that is one (a struct with LOCKSTEP_TREE, Batch, std::map, ...). A function with `auto` parameters is given a
 /// Batch. Steps keep a copy of the function, and so what it captures by value. It is called again for each new type of
 /// batch: what it captures by reference must live as long as the step. Capture models by value, which is cheap.
-class StepLoss {
+class LOCKSTEP_API StepLoss {
  public:
+  StepLoss(const StepLoss& other);
+  StepLoss(StepLoss&& other) noexcept;
+  StepLoss& operator=(const StepLoss& other);
+  StepLoss& operator=(StepLoss&& other) noexcept;
+  ~StepLoss();
   template <class L>
   requires(!std::is_same_v<std::remove_cvref_t<L>, StepLoss>) StepLoss(L loss)  // NOLINT: implicit by design
       : function_(on_trees(std::move(loss))) {}
 
-  WithAux operator()(const Tree& trainable, const Tree& non_trainable, const Tree& batch) const {
-    return function_(trainable, non_trainable, batch);
-  }
+  WithAux operator()(const Tree& trainable, const Tree& non_trainable, const Tree& batch) const;
   /// Whether there is a loss: not behind std::move, nor where an empty std::function was given.
-  explicit operator bool() const { return static_cast<bool>(function_); }
+  explicit operator bool() const;
 
  private:
   using Function = std::function<WithAux(const Tree&, const Tree&, const Tree&)>;
 
+  /// Its weights may be nothing.
+  static Batch batch_of_arrays(const Tree& tree);
   template <class B>
   static B batch_of(const Tree& tree) {
-    if constexpr (std::is_same_v<B, Batch>) {  // weights may be nothing
-      const Tree& weight = tree.at("weight");
-      return {tree.at("x").array(), tree.at("y").array(), weight.is_leaf() ? weight.array() : Array()};
+    if constexpr (std::is_same_v<B, Batch>) {
+      return batch_of_arrays(tree);
     } else {
       return from_tree<B>(tree);
     }
@@ -189,8 +194,13 @@ class StepLoss {
 /// every batch. A batch without such a leaf has none: all its rows count, and it cannot be padded.
 class LOCKSTEP_API RowWeights {
  public:
-  RowWeights(std::string path) : path_(std::move(path)) {}  // NOLINT: implicit by design
-  RowWeights(const char* path) : path_(path) {}             // NOLINT: implicit by design
+  RowWeights(const RowWeights& other);
+  RowWeights(RowWeights&& other) noexcept;
+  RowWeights& operator=(const RowWeights& other);
+  RowWeights& operator=(RowWeights&& other) noexcept;
+  ~RowWeights();
+  RowWeights(std::string path);  // NOLINT: implicit by design
+  RowWeights(const char* path);  // NOLINT: implicit by design
   /// `&MyBatch::mask`.
   template <TreeStruct B, class M>
   RowWeights(M B::*member) {  // NOLINT: implicit by design
@@ -205,7 +215,7 @@ class LOCKSTEP_API RowWeights {
   std::string path_;
 };
 /// No leaf of the batch is a weight of rows, whatever it is called.
-inline const RowWeights no_row_weights{""};
+LOCKSTEP_API extern const RowWeights no_row_weights;
 
 /// Dynamic loss scaling, for gradients of float16: the loss is differentiated times a scale, so that small gradients do
 /// not vanish, and gradients are divided by it, in at least float32, once they are reduced. Where one of them, of any
@@ -224,9 +234,12 @@ struct LossScale {
 /// ValueError for options out of range.
 LOCKSTEP_API Tree loss_scale_state(const LossScale& options);
 
+extern template class LOCKSTEP_API detail::OutOfLine<std::vector<Device>>;
+extern template class LOCKSTEP_API Named<Aggregation>;
+
 /// How a step is spread over devices, and what it looks for.
 struct DataParallelOptions {
-  std::vector<Device> devices =
+  detail::OutOfLine<std::vector<Device>> devices =
       {};                   ///< Of this process; empty: the largest power of two of cores that divides the shards.
   std::int64_t shards = 0;  ///< V; 0: the largest power of two up to 8 not above the batch.
   /// Each shard's rows in that many equal parts, one after the other, gradients added, reduced once: the same step with
@@ -309,16 +322,11 @@ class LOCKSTEP_API TrainStep {
 
 /// `loss` is any callable of (trainable, non_trainable, batch) -> WithAux. Aggregations that layers declare are found
 /// where the loss calls their model.
-inline TrainStep data_parallel(StepLoss loss, optim::GradientTransformation optimizer,
-                               DataParallelOptions options = {}) {
-  Objective only{.name = {}, .loss = std::move(loss), .optimizers = {{"", std::move(optimizer)}}};
-  return TrainStep({{std::move(only)}, std::move(options)});
-}
+LOCKSTEP_API TrainStep data_parallel(StepLoss loss, optim::GradientTransformation optimizer,
+                                     DataParallelOptions options = {});
 /// Several losses in one step, and several optimizers: each gradient is reduced once. State goes from one loss to the
 /// next.
-inline TrainStep data_parallel(std::vector<Objective> objectives, DataParallelOptions options = {}) {
-  return TrainStep({std::move(objectives), std::move(options)});
-}
+LOCKSTEP_API TrainStep data_parallel(std::vector<Objective> objectives, DataParallelOptions options = {});
 /// A loss of the model's output and the batch, (y, batch) -> a term, or a sum of terms and penalties: the step holds
 /// the model and calls it on batch.x, in training, with the batch's weights. Nothing has to be captured.
 template <class Y, class X, class L>
@@ -370,10 +378,8 @@ class LOCKSTEP_API EvaluateStep {
 /// custom layer, a penalty added per shard) shows here. MeshError in one of several processes.
 LOCKSTEP_API void check_one_meaning(const TrainStep& step, const TrainState& state, const Tree& batch,
                                     double tolerance = 1e-7);
-inline void check_one_meaning(const TrainStep& step, const TrainState& state, const Batch& batch,
-                              double tolerance = 1e-7) {
-  check_one_meaning(step, state, to_tree(batch), tolerance);
-}
+LOCKSTEP_API void check_one_meaning(const TrainStep& step, const TrainState& state, const Batch& batch,
+                                    double tolerance = 1e-7);
 template <class B>
 requires(!std::is_same_v<B, Tree>) void check_one_meaning(const TrainStep& step, const TrainState& state,
                                                           const B& batch, double tolerance = 1e-7) {
@@ -388,9 +394,7 @@ requires(!std::is_same_v<B, Tree>) void check_one_meaning(const TrainStep& step,
 ///  - masks of the optimizers (freeze, masked) that take no leaf.
 /// Paths in `aggregations` that name no leaf are errors of the step itself.
 LOCKSTEP_API std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Tree& batch);
-inline std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Batch& batch) {
-  return lint(step, state, to_tree(batch));
-}
+LOCKSTEP_API std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Batch& batch);
 template <class B>
 requires(!std::is_same_v<B, Tree>) std::vector<std::string> lint(const TrainStep& step, const TrainState& state,
                                                                  const B& batch) {

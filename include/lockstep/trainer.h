@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -87,8 +86,26 @@ template <class T>
 struct IsOptional<std::optional<T>> : std::true_type {};
 template <class B>
 concept IsGenerator = std::is_invocable_v<B&> && IsOptional<std::invoke_result_t<B&>>::value;
+/// The ends of a range, by its members or by functions of its namespace.
+namespace ends {
+using std::begin;
+using std::end;
+template <class R>
+auto first(R& range) -> decltype(begin(range)) {
+  return begin(range);
+}
+template <class R>
+auto last(R& range) -> decltype(end(range)) {
+  return end(range);
+}
+}  // namespace ends
+template <class R>
+using IteratorOf = decltype(ends::first(std::declval<R&>()));
 template <class B>
-concept IsRange = std::ranges::input_range<B>;
+concept IsRange = requires(B& batches) {
+  requires std::input_iterator<IteratorOf<B>>;
+  ends::first(batches) == ends::last(batches);
+};
 
 template <class B>
 auto batch_of(B& batches) {
@@ -105,7 +122,7 @@ auto batch_of(B& batches) {
         IsRange<B>,
         "batches come from a loader with next() and position(), a function that returns a std::optional, or a "
         "range");
-    return std::ranges::range_value_t<B>(*std::ranges::begin(batches));
+    return std::iter_value_t<IteratorOf<B>>(*ends::first(batches));
   }
 }
 template <class B>
@@ -210,25 +227,25 @@ class RangeBatches {
   explicit RangeBatches(R& range) : range_(range) {}
   bool skip() {
     if (!is_started_) start();
-    if (at_ == std::ranges::end(range_)) return false;
+    if (at_ == ends::last(range_)) return false;
     ++at_;
     ++position_.row;
-    if (at_ == std::ranges::end(range_)) {
+    if (at_ == ends::last(range_)) {
       position_ = {position_.epoch + 1, 0};
-      if constexpr (std::ranges::forward_range<R>) start();
+      if constexpr (std::forward_iterator<IteratorOf<R>>) start();
     }
     return true;
   }
   std::optional<Tree> next() {
     if (!is_started_) start();
-    if (at_ == std::ranges::end(range_)) return std::nullopt;
+    if (at_ == ends::last(range_)) return std::nullopt;
     Tree batch = to_tree(BatchOf<R>(*at_));
     skip();
     return batch;
   }
   data::Position position() const { return position_; }
   void seek(data::Position at) {
-    if constexpr (std::ranges::forward_range<R>) {
+    if constexpr (std::forward_iterator<IteratorOf<R>>) {
       start();
       position_ = {at.epoch, 0};
     }
@@ -237,12 +254,12 @@ class RangeBatches {
 
  private:
   void start() {
-    at_ = std::ranges::begin(range_);
+    at_ = ends::first(range_);
     is_started_ = true;
   }
 
   R& range_;
-  std::ranges::iterator_t<R> at_{};
+  IteratorOf<R> at_{};
   data::Position position_;
   bool is_started_ = false;
 };
@@ -254,8 +271,8 @@ requires(IsRange<B> && !IsLoader<B> && !IsGenerator<B>) BatchSource source_of(B&
   source.next = [made] { return made->next(); };
   source.position = [made] { return made->position(); };
   source.seek = [made](data::Position at) { made->seek(at); };
-  if constexpr (std::ranges::sized_range<B>) {
-    source.batches_per_epoch = [&batches] { return static_cast<std::int64_t>(std::ranges::size(batches)); };
+  if constexpr (requires { std::size(batches); }) {
+    source.batches_per_epoch = [&batches] { return static_cast<std::int64_t>(std::size(batches)); };
   }
   return source;
 }

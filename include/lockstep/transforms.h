@@ -13,6 +13,7 @@
 
 #include <lockstep/debug.h>
 #include <lockstep/export.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/parallel.h>
 #include <lockstep/precision.h>
 #include <lockstep/tree.h>
@@ -39,7 +40,7 @@ LOCKSTEP_API ValueAndGradients value_and_grad(const TreeFunction& function, cons
 /// (result, its tangent).
 LOCKSTEP_API std::pair<Tree, Tree> jvp(const TreeFunction& function, const std::vector<Tree>& primals,
                                        const std::vector<Tree>& tangents);
-/// One entry of `in_axes` an argument, nothing where it has no batch.
+/// One entry of `in_axes` an argument, nothing where it has no batch; no entries: axis 0 of all.
 LOCKSTEP_API Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
                        const std::vector<std::optional<std::int64_t>>& in_axes, std::int64_t out_axis,
                        const std::string& axis_name);
@@ -138,10 +139,12 @@ auto linearize(const F& function, const Args&... primals) {
   return std::pair(from_tree<Result>(y), pushforward);
 }
 
+extern template class LOCKSTEP_API detail::OutOfLine<std::vector<std::optional<std::int64_t>>>;
+
 /// Which axes are the batch.
 struct VmapOptions {
   /// Per argument the batched axis of its leaves, or nothing; empty: axis 0 of every argument. Numbers have none.
-  std::vector<std::optional<std::int64_t>> in_axes = {};
+  detail::OutOfLine<std::vector<std::optional<std::int64_t>>> in_axes = {};
   std::int64_t out_axis = 0;  ///< Where the batch stands in every leaf of the result.
   /// A name for the batch that collectives inside may use, or empty.
   std::string axis_name = {};
@@ -154,10 +157,8 @@ template <class F>
 auto vmap(F function, VmapOptions options = {}) {
   auto call = [function = std::move(function), options = std::move(options)]<class... Args>(const Args&... args) {
     using Call = detail::CallOf<F, Args...>;
-    auto in_axes = options.in_axes;
-    if (in_axes.empty()) in_axes.assign(sizeof...(Args), 0);
-    return from_tree<typename Call::Result>(
-        detail::vmap(Call::function(function), Call::trees(args...), in_axes, options.out_axis, options.axis_name));
+    return from_tree<typename Call::Result>(detail::vmap(Call::function(function), Call::trees(args...), options.in_axes,
+                                                         options.out_axis, options.axis_name));
   };
   return detail::transformed<F>(std::move(call));
 }

@@ -20,6 +20,7 @@ struct Weighted {
   Array weight;
 };
 LOCKSTEP_TREE(Weighted, sum, weight);
+extern template class LOCKSTEP_API Named<Weighted>;
 
 /// Throws MeshError, beginning with `[what]`, where sum and weight do not vary along the same mesh axes: one of them is
 /// reduced, or a constant, and the other is this shard's part, so the ratio would be off by the number of replicas.
@@ -35,13 +36,18 @@ LOCKSTEP_API void check_reduced_alike(std::string_view what, const Weighted& wei
 LOCKSTEP_API Tree fill_masked_rows(const Tree& rows, const ArrayOperand& weight);
 
 /// A loss: terms joined by `+`, each Weighted or an invariant scalar (a penalty, counted once).
-struct Loss {
+struct LOCKSTEP_API Loss {
   std::vector<Weighted> terms;
   std::vector<Array> penalties;
 
-  Loss() = default;
-  Loss(Weighted term) : terms{std::move(term)} {}  // NOLINT: implicit by design
-  explicit Loss(Array penalty) : penalties{std::move(penalty)} {}
+  Loss();
+  Loss(const Loss& other);
+  Loss(Loss&& other) noexcept;
+  Loss& operator=(const Loss& other);
+  Loss& operator=(Loss&& other) noexcept;
+  ~Loss();
+  Loss(Weighted term);  // NOLINT: implicit by design
+  explicit Loss(Array penalty);
 };
 LOCKSTEP_API Loss operator+(Loss a, const Loss& b);         ///< Terms and penalties of both; the loss is their sum.
 LOCKSTEP_API Loss operator+(Loss a, const Array& penalty);  ///< With one penalty more.

@@ -155,6 +155,16 @@ Array conv_in_layouts(const Array& x, const Array& kernel, ConvGeneralOptions op
 
 }  // namespace
 
+ConvPadding::ConvPadding() = default;
+ConvPadding::ConvPadding(const ConvPadding& other) = default;
+ConvPadding::ConvPadding(ConvPadding&& other) noexcept = default;
+ConvPadding& ConvPadding::operator=(const ConvPadding& other) = default;
+ConvPadding& ConvPadding::operator=(ConvPadding&& other) noexcept = default;
+ConvPadding::~ConvPadding() = default;
+ConvPadding::ConvPadding(std::string name) : variant(std::move(name)) {}
+ConvPadding::ConvPadding(const char* name) : variant(std::string(name)) {}
+ConvPadding::ConvPadding(std::vector<std::pair<std::int64_t, std::int64_t>> padding) : variant(std::move(padding)) {}
+
 PaddingPairs resolve_padding(const ConvPadding& padding, const Axes& extents, const Axes& window, const Axes& strides,
                              const Axes& dilation) {
   if (const auto* pairs = std::get_if<PaddingPairs>(&padding)) {

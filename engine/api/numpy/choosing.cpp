@@ -113,4 +113,16 @@ Array trapezoid(const ArrayOperand& y, const ArrayOperand& x, std::int64_t axis)
   return trapezoids(y, distances, dim, dtype);
 }
 
+Array select(std::initializer_list<Array> conditions, std::initializer_list<Array> choices, const Operand& fallback) {
+  return select(std::span(conditions.begin(), conditions.size()), std::span(choices.begin(), choices.size()), fallback);
+}
+
+Array choose(const Array& which, std::initializer_list<Array> choices, bool wrap) {
+  return choose(which, std::span(choices.begin(), choices.size()), wrap);
+}
+
+Array piecewise(const Array& x, std::initializer_list<Array> conditions, std::initializer_list<Branch> functions) {
+  return piecewise(x, std::span(conditions.begin(), conditions.size()), std::span(functions.begin(), functions.size()));
+}
+
 }  // namespace lockstep

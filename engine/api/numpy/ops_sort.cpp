@@ -84,4 +84,12 @@ Array digitize(const ArrayOperand& x, const ArrayOperand& bins, bool right) {
   return where(squeeze(ascends, {0}), up, down);
 }
 
+std::vector<Array> sort(std::initializer_list<Array> operands, std::int64_t axis, std::int64_t num_keys) {
+  return sort(std::span(operands.begin(), operands.size()), axis, num_keys);
+}
+
+Array lexsort(std::initializer_list<Array> keys, std::int64_t axis) {
+  return lexsort(std::span(keys.begin(), keys.size()), axis);
+}
+
 }  // namespace lockstep

@@ -14,6 +14,8 @@
 
 namespace lockstep::random {
 
+const Placement same_on_all{.cut = {}, .same_on_all = true};
+
 namespace {
 
 Array fold_words(const Array& key, const Array& words) {

@@ -11,6 +11,23 @@ namespace lockstep {
 
 CustomOpError::~CustomOpError() = default;
 
+KernelCall::KernelCall(std::string_view op, std::span<const ArrayView> operands, std::span<const ArrayView> results,
+                       int mapped_dims)
+    : op_(op), operands_(operands), results_(results), mapped_dims_(mapped_dims) {}
+
+std::size_t KernelCall::operands() const { return operands_.size(); }
+std::size_t KernelCall::results() const { return results_.size(); }
+const Shape& KernelCall::operand_shape(std::size_t i) const { return at(operands_, i, "operand").shape; }
+const Shape& KernelCall::result_shape(std::size_t i) const { return at(results_, i, "result").shape; }
+DType KernelCall::operand_dtype(std::size_t i) const { return at(operands_, i, "operand").dtype; }
+DType KernelCall::result_dtype(std::size_t i) const { return at(results_, i, "result").dtype; }
+const void* KernelCall::operand_data(std::size_t i, DType wanted) const { return data(operands_, i, "operand", wanted); }
+void* KernelCall::result_data(std::size_t i, DType wanted) const { return data(results_, i, "result", wanted); }
+std::size_t KernelCall::operand_size(std::size_t i) const {
+  return static_cast<std::size_t>(operands_[i].shape.size());
+}
+std::size_t KernelCall::result_size(std::size_t i) const { return static_cast<std::size_t>(results_[i].shape.size()); }
+
 const ArrayView& KernelCall::at(std::span<const ArrayView> views, std::size_t i, std::string_view role) const {
   if (i < views.size()) return views[i];
   throw ValueError(fmt::format("{}: the kernel asks for {} {}, but there are {}", op_, role, i, views.size()));

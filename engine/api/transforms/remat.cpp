@@ -6,6 +6,22 @@
 
 namespace lockstep {
 
+namespace checkpoint_policies {
+
+const CheckpointPolicy nothing_saveable{};
+const CheckpointPolicy everything_saveable{"everything_saveable"};
+const CheckpointPolicy dots_saveable{"dots_saveable"};
+const CheckpointPolicy dots_with_no_batch_dims_saveable{"dots_with_no_batch_dims_saveable"};
+
+CheckpointPolicy save_only_these_names(std::vector<std::string> names) {
+  return {"save_only_these_names", std::move(names)};
+}
+CheckpointPolicy save_anything_except_these_names(std::vector<std::string> names) {
+  return {"save_anything_except_these_names", std::move(names)};
+}
+
+}  // namespace checkpoint_policies
+
 Array checkpoint_name(const ArrayOperand& x, const std::string& name) {
   return api::bind_one(ops::primitives::checkpoint_name(), {x}, {{"name", name}});
 }

@@ -23,7 +23,11 @@
 #include "engine/trace/trace.h"
 #include "engine/transform/in_turn.h"
 
-namespace lockstep::detail {
+namespace lockstep {
+
+const std::string microbatch_axis = "microbatch";
+
+namespace detail {
 
 namespace {
 
@@ -135,4 +139,5 @@ Tree sequential_map(const std::function<Tree(const Tree&)>& function, const Tree
   return api::skeleton(result).unflatten(api::call(in_turn, api::joined(std::move(operands), traced.captured)));
 }
 
-}  // namespace lockstep::detail
+}  // namespace detail
+}  // namespace lockstep

@@ -168,6 +168,9 @@ void merge_cells(const TracedTree& traced, const std::vector<bool>& batched, std
 Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
           const std::vector<std::optional<std::int64_t>>& in_axes, std::int64_t out_axis,
           const std::string& axis_name) {
+  if (in_axes.empty() && !arguments.empty()) {
+    return vmap(function, arguments, std::vector<std::optional<std::int64_t>>(arguments.size(), 0), out_axis, axis_name);
+  }
   if (in_axes.size() != arguments.size()) {
     throw ValueError(fmt::format("vmap: {} entries of in_axes for {} arguments; give one per argument", in_axes.size(),
                                  arguments.size()));
@@ -203,5 +206,7 @@ Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
   for (std::size_t i = 0; i < traced.results(); ++i) results[i] = moveaxis(results[i], 0, out_axis);
   return traced.received(results);
 }
+
+template class OutOfLine<std::vector<std::optional<std::int64_t>>>;
 
 }  // namespace lockstep::detail

@@ -83,4 +83,8 @@ Array sequential(const Scope& scope, const ArrayOperand& x, const std::vector<La
   return h;
 }
 
+std::function<Array(const ArrayOperand&)> detail::silu_gate() {
+  return [](const ArrayOperand& x) { return silu(x); };
+}
+
 }  // namespace lockstep

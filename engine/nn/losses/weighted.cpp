@@ -10,6 +10,9 @@
 #include "engine/nn/losses/loss_operands.h"
 
 namespace lockstep {
+
+template class Named<Weighted>;
+
 namespace {
 
 /// Means over what lies under a weight.
@@ -21,6 +24,15 @@ Array weighed_values(const Array& values, int depth) {
 }
 
 }  // namespace
+
+Loss::Loss() = default;
+Loss::Loss(const Loss& other) = default;
+Loss::Loss(Loss&& other) noexcept = default;
+Loss& Loss::operator=(const Loss& other) = default;
+Loss& Loss::operator=(Loss&& other) noexcept = default;
+Loss::~Loss() = default;
+Loss::Loss(Weighted term) : terms{std::move(term)} {}
+Loss::Loss(Array penalty) : penalties{std::move(penalty)} {}
 
 Loss operator+(Loss a, const Loss& b) {
   a.terms.insert(a.terms.end(), b.terms.begin(), b.terms.end());

@@ -10,9 +10,9 @@
 #include <omp.h>
 #include <xmmintrin.h>
 
-#include "backends/aten/backend.h"
 #include "tests/backends/onednn/onednn_runs.h"
 #include "tests/support/convolution_cases.h"
+#include "tests/support/cpu_and_aten.h"
 #include "tests/support/dims.h"
 #include "tests/support/page_rules.h"
 
@@ -134,7 +134,7 @@ TEST_CASE("entering a thread is undone") {
 
 TEST_CASE("four threads run oneDNN's and ATen's kernels in turn and all have the same bits") {
   if (!offers()) return skip(not_offered);
-  const std::shared_ptr<const backend::Backend> aten = backend::make_aten_backend();
+  const auto aten = std::make_shared<const CpuAndAten>();
   const std::vector<BitsCase> all = bits_cases();
   std::vector<BackendOp> ops;
   std::vector<std::vector<Memory>> operands;
