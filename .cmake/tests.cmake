@@ -1,4 +1,4 @@
-# lockstep_add_tests(<folder of tests/> LINK <targets> [LABELS <default: unit>])
+# lockstep_add_tests(<folder of tests/> LABEL <core, library, components, tools or long> LINK <targets>)
 #
 # One doctest program, tests_<folder>, of every .cpp below the folder; one entry of ctest. What it is told: where the
 # tests' data lie (LOCKSTEP_TESTS_DIR) and, if it reads one, where a data set (LOCKSTEP_FASHION_MNIST_DIR) or the program
@@ -40,13 +40,10 @@ function(lockstep_compile_quickly target links)
 endfunction()
 
 function(lockstep_add_tests folder)
-  cmake_parse_arguments(PARSE_ARGV 1 tests "" "" "LINK;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 tests "" "LABEL" "LINK")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp")
   if(NOT sources)
     return()
-  endif()
-  if(NOT tests_LABELS)
-    set(tests_LABELS unit)
   endif()
   string(REPLACE "/" "_" target "tests_${folder}")
   add_executable(${target} ${sources})
@@ -70,44 +67,40 @@ function(lockstep_add_tests folder)
   endif()
 
   lockstep_compile_quickly(${target} "${tests_LINK}")
-  add_test(NAME ${folder} COMMAND ${target})
-  set_tests_properties(${folder} PROPERTIES LABELS "${tests_LABELS}" TIMEOUT 1500)
-  lockstep_test_environment(${folder})
+  lockstep_add_entry(${folder} ${tests_LABEL} ${target})
 endfunction()
 
-# The tests of a folder once more for each lower set of instructions that machine code may be held to.
-function(lockstep_add_capped_tests folder)
-  string(REPLACE "/" "_" target "tests_${folder}")
-  foreach(isa avx2 none)
-    add_test(NAME ${folder}/${isa} COMMAND ${target})
-    set_tests_properties(${folder}/${isa} PROPERTIES
-      LABELS unit TIMEOUT 1500 ENVIRONMENT "LOCKSTEP_MAX_ISA=${isa}")
-    lockstep_test_environment(${folder}/${isa})
-  endforeach()
+# An entry of ctest that runs the test program `target`, with these arguments.
+function(lockstep_add_entry name label target)
+  add_test(NAME ${name} COMMAND ${target} ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 1500 SKIP_RETURN_CODE 77)
+  lockstep_test_environment(${name})
 endfunction()
 
-# The tests of a folder once more, and for each set of instructions, with memory that ends at a page that may not be
-# touched: what a kernel reads or writes behind an array crashes here. Sanitizers have an allocator of their own.
-function(lockstep_add_guarded_tests folder)
-  if(LOCKSTEP_SANITIZE OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
-    return()
-  endif()
-  if(NOT TARGET lockstep_guarded_memory)
-    add_library(lockstep_guarded_memory SHARED guarded/guarded_memory.cpp)
-  endif()
+# lockstep_add_variant(<folder> <name> LABEL <label> [ISA <avx2 or none>] [GUARDED])
+#
+# The tests of a folder once more, as the entry <folder>/<name>: held to a lower set of instructions, and with memory that
+# ends at a page that may not be touched, where what a kernel reads or writes after an array crashes. Sanitizers have an
+# allocator of their own.
+function(lockstep_add_variant folder name)
+  cmake_parse_arguments(PARSE_ARGV 2 variant "GUARDED" "LABEL;ISA" "")
   string(REPLACE "/" "_" target "tests_${folder}")
-  add_dependencies(${target} lockstep_guarded_memory)
-  foreach(isa "" avx2 none)
-    set(name ${folder}/guarded)
-    set(settings "LD_PRELOAD=$<TARGET_FILE:lockstep_guarded_memory>" LOCKSTEP_SYSTEM_ALIGNMENT=1)
-    if(isa)
-      string(APPEND name "/${isa}")
-      list(APPEND settings "LOCKSTEP_MAX_ISA=${isa}")
+  set(settings "")
+  if(variant_ISA)
+    list(APPEND settings "LOCKSTEP_MAX_ISA=${variant_ISA}")
+  endif()
+  if(variant_GUARDED)
+    if(LOCKSTEP_SANITIZE OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
+      return()
     endif()
-    add_test(NAME ${name} COMMAND ${target})
-    set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 1500 ENVIRONMENT "${settings}")
-    lockstep_test_environment(${name})
-  endforeach()
+    if(NOT TARGET lockstep_guarded_memory)
+      add_library(lockstep_guarded_memory SHARED guarded/guarded_memory.cpp)
+    endif()
+    add_dependencies(${target} lockstep_guarded_memory)
+    list(APPEND settings "LD_PRELOAD=$<TARGET_FILE:lockstep_guarded_memory>" LOCKSTEP_SYSTEM_ALIGNMENT=1)
+  endif()
+  lockstep_add_entry(${folder}/${name} ${variant_LABEL} ${target})
+  set_property(TEST ${folder}/${name} APPEND PROPERTY ENVIRONMENT "${settings}")
 endfunction()
 
 function(lockstep_test_environment test)

@@ -64,31 +64,25 @@ const std::vector<std::string>& communicators() {
 
 }  // namespace
 
-TEST_CASE("every case holds on 1, 2, 4 and 8 shards, on 1 and 2 devices, with the same bits") {
-  if (!is_launched()) run_all(1);
-}
+TEST_CASE("every case holds on 1, 2, 4 and 8 shards, on 1 and 2 devices, with the same bits") { run_all(1); }
 
-TEST_CASE("what each launched process computes of the cases") {
+TEST_CASE("what each launched process computes of the cases" * doctest::skip()) {
   const char* folder = std::getenv(results_folder);
-  if (!is_launched() || folder == nullptr) return;
+  REQUIRE(folder != nullptr);
   std::ofstream(std::filesystem::path(folder) / std::to_string(world()->rank())) << run_all(world()->size());
   world()->barrier();
 }
 
-TEST_CASE("what each launched process sees of a case that ends it") {
+TEST_CASE("what each launched process sees of a case that ends it" * doctest::skip()) {
   const char* what = std::getenv(ending_case);
-  if (!is_launched() || what == nullptr) return;
+  REQUIRE(what != nullptr);
   for (const AcceptanceCase& c : all_cases()) {
     if (c.what == what) c.run({world()->size(), 1});
   }
 }
 
 TEST_CASE("what ends the processes is the same error on all of 2 and 4") {
-  if (is_launched()) return;
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   for (const AcceptanceCase& c : all_cases()) {
     if (!c.ends_processes) continue;
     for (const std::string& communicator : communicators()) {
@@ -105,11 +99,7 @@ TEST_CASE("what ends the processes is the same error on all of 2 and 4") {
 }
 
 TEST_CASE("every case holds in 2 and 4 processes, with the bits of one") {
-  if (is_launched()) return;
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   struct Row {
     int processes;
     std::string settings;

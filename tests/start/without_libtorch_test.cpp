@@ -30,6 +30,7 @@ bool has_libtorch() { return is_mapped("libtorch_cpu"); }
 
 /// Without vector instructions ATen computes what machine code does elsewhere.
 bool needs_libtorch() { return backend::usable_isa() == backend::Isa::none; }
+constexpr const char* without_vectors = "ATen computes where there are no vector instructions";
 
 /// A step of a workload with what it is called with.
 class Training {
@@ -64,7 +65,7 @@ class Training {
 TEST_CASE("nothing is loaded before the first op") { CHECK_FALSE(has_libtorch()); }
 
 TEST_CASE("training steps of models load no LibTorch") {
-  if (needs_libtorch()) return;
+  if (needs_libtorch()) return skip(without_vectors);
   for (const std::string_view name : benches::workload_names()) {
     CAPTURE(name);
     const benches::Workload workload = benches::find_workload(name);
@@ -76,7 +77,7 @@ TEST_CASE("training steps of models load no LibTorch") {
 }
 
 TEST_CASE("updates of an optimizer alone load no LibTorch") {
-  if (needs_libtorch()) return;
+  if (needs_libtorch()) return skip(without_vectors);
   const TemporaryFolder folder;
   benches::write_optimizer_inputs("adam10m", folder.path());
   const auto update = benches::optimizer_step("adam10m", folder.path(), nullptr);
@@ -85,7 +86,7 @@ TEST_CASE("updates of an optimizer alone load no LibTorch") {
 }
 
 TEST_CASE("fit with validation, rows in an order of its own and logs loads no LibTorch") {
-  if (needs_libtorch()) return;
+  if (needs_libtorch()) return skip(without_vectors);
   const Model<Array, Array> model([](Scope& scope, const Array& x) {
     const Array h = relu(dense(scope["hidden"], flatten(x), {.units = 32}));
     return dense(scope["head"], h, {.units = 4});
@@ -115,8 +116,7 @@ TEST_CASE("fit with validation, rows in an order of its own and logs loads no Li
   CHECK_FALSE(has_libtorch());
 }
 
-TEST_CASE("what each launched process does") {
-  if (!is_launched()) return;
+TEST_CASE("what each launched process does" * doctest::skip()) {
   Training(benches::find_workload("mlp"), {.devices = devices("cpu:0"), .shards = 8}).take(steps);
   Training(benches::find_workload("cnn"), {.devices = devices("cpu:0"), .shards = 8}).take(1);
   std::printf("of %d: %s.\n", world()->size(), has_libtorch() ? "loaded" : "not loaded");
@@ -124,11 +124,8 @@ TEST_CASE("what each launched process does") {
 }
 
 TEST_CASE("training steps in two processes load no LibTorch") {
-  if (is_launched() || needs_libtorch()) return;
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (needs_libtorch()) return skip(without_vectors);
+  if (!can_launch()) return skip(no_launcher());
   const std::string output = launched(2, "what each launched process does");
   CAPTURE(output);
   CHECK(count(output, "of 2: not loaded.") == 2);

@@ -16,6 +16,7 @@
 #include "backends/jit/code_cache.h"
 #include "tests/backends/jit/loops.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/skip.h"
 #include "tests/support/temporary_folder.h"
 
 // What profilers are told of generated code.
@@ -42,7 +43,7 @@ std::string text_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 TEST_CASE("generated code is named in perf's map and written to files where that is asked for") {
-  if (usable_sets().empty()) return;
+  if (usable_sets().empty()) return skip(no_machine_code);
   const TemporaryFolder folder;
   const std::filesystem::path map = folder.path() / "perf.map", dumped = folder.path() / "made" / "code";
   CodeCache codes(usable_sets().back(), CodeRecord(map, dumped));

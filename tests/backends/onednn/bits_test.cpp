@@ -92,7 +92,7 @@ ResultBytes run_moved(const BackendOp& bound, const std::vector<Memory>& operand
 }  // namespace
 
 TEST_CASE("bits do not depend on where operands lie, nor on the kernel's making") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const std::shared_ptr<void> settings = onednn().enter_thread();
   for (const BitsCase& c : bits_cases()) {
     const BackendOp bound(onednn(), *c.op, c.types, c.attrs);
@@ -106,7 +106,7 @@ TEST_CASE("bits do not depend on where operands lie, nor on the kernel's making"
 }
 
 TEST_CASE("a kernel made and run without one thread being asked for has the same bits") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const int threads = omp_get_max_threads();
   for (const BitsCase& c : bits_cases()) {
     omp_set_num_threads(4);
@@ -133,7 +133,7 @@ TEST_CASE("entering a thread is undone") {
 }
 
 TEST_CASE("four threads run oneDNN's and ATen's kernels in turn and all have the same bits") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const auto aten = std::make_shared<const CpuAndAten>();
   const std::vector<BitsCase> all = bits_cases();
   std::vector<BackendOp> ops;
@@ -177,7 +177,7 @@ TEST_CASE("without vector instructions, or without leave to use them, nothing is
 
 #ifdef LOCKSTEP_HAS_PAGE_RULES
 TEST_CASE("where nothing that was written may be executed, nothing is offered, and the backend says why") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   CHECK(onednn().notice().empty());
   const auto work = [] {
     const auto refused = backend::make_onednn_backend();
