@@ -77,6 +77,12 @@ function(lockstep_add_entry name label target)
   lockstep_test_environment(${name})
 endfunction()
 
+# An entry that is not made here, so that ctest says so.
+function(lockstep_add_skipped name label reason)
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: ${reason}")
+  set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_REGULAR_EXPRESSION "^skipped: ")
+endfunction()
+
 # lockstep_add_variant(<folder> <name> LABEL <label> [ISA <avx2 or none>] [GUARDED])
 #
 # The tests of a folder once more, as the entry <folder>/<name>: held to a lower set of instructions, and with memory that

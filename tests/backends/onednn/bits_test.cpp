@@ -14,6 +14,7 @@
 #include "tests/support/convolution_cases.h"
 #include "tests/support/cpu_and_aten.h"
 #include "tests/support/dims.h"
+#include "tests/support/max_isa.h"
 #include "tests/support/page_rules.h"
 
 // Bits are a function of op, shapes and attributes: not of where operands lie, nor of what else runs in the process.
@@ -173,6 +174,10 @@ TEST_CASE("without vector instructions, or without leave to use them, nothing is
   for (const BitsCase& c : bits_cases()) {
     CHECK((BackendOp(onednn(), *c.op, c.types, c.attrs).kernel != nullptr) == offers());
   }
+  const MaxIsa none("none");
+  const std::shared_ptr<const backend::Backend> held = backend::make_onednn_backend();
+  CHECK_FALSE(held->supports(DeviceKind::cpu));
+  for (const BitsCase& c : bits_cases()) CHECK(BackendOp(*held, *c.op, c.types, c.attrs).kernel == nullptr);
 }
 
 #ifdef LOCKSTEP_HAS_PAGE_RULES
