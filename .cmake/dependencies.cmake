@@ -77,12 +77,24 @@ foreach(package PNG JPEG)
   endif()
 endforeach()
 
-# oneDNN 3, by its own package file.
+# oneDNN 3, by its own package file: its headers. The shared library is loaded by name when the first of its functions is
+# called (backends/onednn/library.cpp), so it is found where the run path says.
 find_package(dnnl 3 CONFIG QUIET PATHS "${LOCKSTEP_DEPS_DIR}/onednn")
+set(type "")
 if(dnnl_FOUND)
-  add_library(lockstep_deps::dnnl INTERFACE IMPORTED)
-  set_target_properties(lockstep_deps::dnnl PROPERTIES INTERFACE_LINK_LIBRARIES DNNL::dnnl)
+  get_target_property(type DNNL::dnnl TYPE)
+endif()
+if(type STREQUAL "SHARED_LIBRARY")
   get_target_property(library DNNL::dnnl LOCATION)
+  get_target_property(includes DNNL::dnnl INTERFACE_INCLUDE_DIRECTORIES)
+  get_filename_component(folder "${library}" DIRECTORY)
+  set(name "libdnnl.so.${dnnl_VERSION_MAJOR}")
+  add_library(lockstep_deps::dnnl INTERFACE IMPORTED)
+  set_target_properties(lockstep_deps::dnnl PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${includes}"
+    INTERFACE_COMPILE_DEFINITIONS "LOCKSTEP_DNNL_FILE=\"${name}\""
+    INTERFACE_LINK_LIBRARIES "${CMAKE_DL_LIBS}")
+  set_property(GLOBAL APPEND PROPERTY lockstep_loaded_libraries "${folder}/${name}")
   lockstep_needs_rpath("${library}")
   lockstep_found(dnnl "${dnnl_DIR}")
 else()

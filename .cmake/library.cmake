@@ -55,6 +55,12 @@ set_target_properties(lockstep PROPERTIES
   VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   INSTALL_RPATH "${rpath}")
+# What is loaded by name in the build tree.
+get_property(loaded GLOBAL PROPERTY lockstep_loaded_libraries)
+list(TRANSFORM loaded REPLACE "/[^/]*$" "")
+set_target_properties(lockstep PROPERTIES BUILD_RPATH "${loaded}")
+list(TRANSFORM loaded PREPEND "LINKER:-rpath,")
+target_link_options(lockstep_everything INTERFACE ${loaded})
 add_library(lockstep::lockstep ALIAS lockstep)
 if(modules)
   add_dependencies(lockstep ${modules})
