@@ -173,7 +173,7 @@ def sentence(times):
     """What the README says, wrapped as it is."""
     text = (
         f"- Time, after the download, on {times['cores']} cores ({times['processor']}): the first command compiles for "
-        f"{minutes(times['train'][0])} minutes ({minutes(times['train'][1])} of processors) and then trains, half a "
+        f"{minutes(times['train'][0])} minutes ({minutes(times['train'][1])} of processor time) and then trains, half a "
         f"minute to three; the second compiles for {minutes(times['test'][0])} ({minutes(times['test'][1])}) and runs "
         f"the tests in {minutes(times['ctest'][0])}."
     )
