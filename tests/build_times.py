@@ -136,7 +136,8 @@ def templates(arguments):
     if not compiler:
         print(f"{arguments.compiler} was not found")
         return 1
-    entries = {entry["output"]: entry for entry in json.loads((arguments.build / "compile_commands.json").read_text())}
+    commands = json.loads((arguments.build / "compile_commands.json").read_text())
+    entries = {re.search(r" -o (\S+)", entry["command"]).group(1): entry for entry in commands}
     dearest = sorted((step for step in steps_of(arguments.build) if step.output in entries), key=lambda s: -s.seconds)
     spent = collections.defaultdict(lambda: (0.0, 0))
     for step in dearest[: arguments.files]:
