@@ -7,6 +7,7 @@
 # doctest's main and the shared test code, compiled once.
 add_library(lockstep_test_main OBJECT support/main.cpp)
 target_link_libraries(lockstep_test_main PRIVATE lockstep_deps::doctest)
+target_include_directories(lockstep_test_main PRIVATE "${PROJECT_SOURCE_DIR}")
 file(GLOB_RECURSE support CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/support/*.cpp")
 list(REMOVE_ITEM support "${CMAKE_CURRENT_SOURCE_DIR}/support/main.cpp")
 add_library(lockstep_test_support INTERFACE)
