@@ -7,6 +7,10 @@
 
 #include "engine/data/gathered_rows.h"
 
+namespace lockstep {
+template class detail::StructTree<Batch>;
+}  // namespace lockstep
+
 namespace lockstep::data {
 
 Batch gather_batch(const Dataset& dataset, const std::vector<std::int64_t>& rows, std::int64_t size) {

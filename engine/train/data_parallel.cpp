@@ -17,6 +17,7 @@
 
 namespace lockstep {
 
+template class detail::StructTree<TrainState>;
 template class Named<Aggregation>;
 
 namespace {

@@ -27,13 +27,19 @@ using AttrValue = std::variant<bool, std::int64_t, double, std::string, DType, s
                                std::vector<std::string>, std::vector<std::vector<std::int64_t>>,
                                std::vector<std::vector<std::string>>, std::shared_ptr<const AttrObject>>;
 
+namespace detail {
+/// A template, so that a file which makes no attributes does not make what a value may be.
+template <class Value>
+struct NamedValue {
+  std::string name;
+  Value value;
+};
+}  // namespace detail
+
 /// The static parameters of an equation: a map that compares, hashes and prints alike for every op. Copies share it.
 class LOCKSTEP_API Attrs {
  public:
-  struct Entry {
-    std::string name;
-    AttrValue value;
-  };
+  using Entry = detail::NamedValue<AttrValue>;
 
   Attrs() = default;
   Attrs(std::initializer_list<Entry> entries);

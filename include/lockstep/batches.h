@@ -20,6 +20,7 @@ struct Batch {
   Array weight;
 };
 LOCKSTEP_TREE(Batch, x, y, weight);
+extern template class LOCKSTEP_API detail::StructTree<Batch>;
 
 namespace data {
 

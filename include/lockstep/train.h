@@ -39,6 +39,7 @@ struct TrainState {
   Tree loss_scale = {};
 };
 LOCKSTEP_TREE(TrainState, trainable, non_trainable, optimizer, step, loss_scale);
+extern template class LOCKSTEP_API detail::StructTree<TrainState>;
 
 /// Scalars of one step by name, in order of name: "loss", "grad_norm" and the metrics. "grad_norm" is the root of the sum
 /// of plain squares, in at least float32: inf above 1e19, 0 below 1e-23, where optim::global_norm still has a value. Where

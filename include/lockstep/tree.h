@@ -33,6 +33,8 @@ namespace detail {
 class TreeNode;    // of a list, a dict or a static value
 class TreeAccess;  // what the engine may see of it
 class TreeBuilder;
+template <class T>
+class StructTree;  // of a struct declared with LOCKSTEP_TREE
 /// The keys of a dict, sorted, without repetition; trees made from one another share them.
 using TreeKeys = std::shared_ptr<const std::vector<std::string>>;
 }  // namespace detail
@@ -108,6 +110,8 @@ class LOCKSTEP_API Tree {
  private:
   template <class T>
   friend struct TreeTraits;
+  template <class T>
+  friend class detail::StructTree;
   friend class detail::TreeAccess;
   friend class detail::TreeBuilder;
 
@@ -433,19 +437,23 @@ concept TreeStruct = requires(T& value) {
   lockstep_visit_members(value, [](const char*, auto&) {});
 };
 
-template <TreeStruct T>
-struct TreeTraits<T> {
+namespace detail {
+
+/// A struct declared with LOCKSTEP_TREE as a tree. Its functions stand outside of the class, so that they are no inline ones:
+/// those of the library's own structs are made once, in it.
+template <class T>
+class StructTree {
+ public:
   static Tree to_tree(T value);
   static T from_tree(Tree tree);
 
  private:
-  static const detail::MemberKeys& member_keys(T& value);
+  static const MemberKeys& member_keys(T& value);
 };
 
-// Outside of the class, so that they are no inline functions: those of the library's own structs are made once, in it.
-template <TreeStruct T>
-Tree TreeTraits<T>::to_tree(T value) {
-  const detail::MemberKeys& members = member_keys(value);
+template <class T>
+Tree StructTree<T>::to_tree(T value) {
+  const MemberKeys& members = member_keys(value);
   Tree tree = Tree::blank_dict(members.keys());
   Tree* const items = tree.own_items().data();
   const std::size_t* place = members.places();
@@ -454,10 +462,10 @@ Tree TreeTraits<T>::to_tree(T value) {
   });
   return tree;
 }
-template <TreeStruct T>
-T TreeTraits<T>::from_tree(Tree tree) {
+template <class T>
+T StructTree<T>::from_tree(Tree tree) {
   T value{};
-  const detail::MemberKeys& members = member_keys(value);
+  const MemberKeys& members = member_keys(value);
   if (tree.is_dict_of(members.keys())) {
     Tree* const items = tree.own_items().data();
     const std::size_t* place = members.places();
@@ -471,15 +479,23 @@ T TreeTraits<T>::from_tree(Tree tree) {
   }
   return value;
 }
-template <TreeStruct T>
-const detail::MemberKeys& TreeTraits<T>::member_keys(T& value) {
-  static const detail::MemberKeys keys = [&] {
-    const char* names[detail::most_members] = {};
+template <class T>
+const MemberKeys& StructTree<T>::member_keys(T& value) {
+  static const MemberKeys keys = [&] {
+    const char* names[most_members] = {};
     std::size_t count = 0;
     lockstep_visit_members(value, [&](const char* name, auto&) { names[count++] = name; });
-    return detail::MemberKeys(names, count);
+    return MemberKeys(names, count);
   }();
   return keys;
 }
+
+}  // namespace detail
+
+template <TreeStruct T>
+struct TreeTraits<T> {
+  static Tree to_tree(T value) { return detail::StructTree<T>::to_tree(std::move(value)); }
+  static T from_tree(Tree tree) { return detail::StructTree<T>::from_tree(std::move(tree)); }
+};
 
 }  // namespace lockstep

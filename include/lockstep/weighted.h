@@ -20,6 +20,7 @@ struct Weighted {
   Array weight;
 };
 LOCKSTEP_TREE(Weighted, sum, weight);
+extern template class LOCKSTEP_API detail::StructTree<Weighted>;
 extern template class LOCKSTEP_API Named<Weighted>;
 
 /// Throws MeshError, beginning with `[what]`, where sum and weight do not vary along the same mesh axes: one of them is

@@ -11,6 +11,7 @@
 
 namespace lockstep {
 
+template class detail::StructTree<Weighted>;
 template class Named<Weighted>;
 
 namespace {

@@ -140,7 +140,7 @@ TEST_CASE("four threads run oneDNN's and ATen's kernels in turn and all have the
   std::vector<BackendOp> ops;
   std::vector<std::vector<Memory>> operands;
   for (const BitsCase& c : all) {
-    for (const backend::Backend* backend : {&onednn(), aten.get()}) {
+    for (const backend::Backend* backend : std::initializer_list<const backend::Backend*>{&onednn(), aten.get()}) {
       ops.emplace_back(*backend, *c.op, c.types, c.attrs);
       operands.push_back(c.operands());
     }
