@@ -1,12 +1,15 @@
-// The main function of every test program: doctest's, and at the end the test cases that were left out.
+// The main function of every test program: doctest's, and at the end the test cases that were left out. With
+// LOCKSTEP_TEST_TIMES it prints what each case took.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include "tests/support/skip.h"
 
@@ -26,19 +29,36 @@ std::mutex skipped_mutex;
 std::vector<SkippedCase> skipped_cases;
 int cases_run = 0;
 
+/// Processor seconds of this process and of those that it has waited for.
+double processor_seconds() {
+  double sum = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage used{};
+    getrusage(who, &used);
+    for (const timeval& time : {used.ru_utime, used.ru_stime}) {
+      sum += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    }
+  }
+  return sum;
+}
+
 /// Tells cases that checked nothing from those of which a part was left out.
 class SkipCounter : public doctest::IReporter {
  public:
   explicit SkipCounter(const doctest::ContextOptions&) {}
-  void test_case_start(const doctest::TestCaseData&) override {
+  void test_case_start(const doctest::TestCaseData& test_case) override {
     ++cases_run;
     before_ = skipped_cases.size();
+    name_ = test_case.m_name;
+    seconds_before_ = processor_seconds();
   }
   void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
     const std::lock_guard lock(skipped_mutex);
     for (std::size_t i = before_; i < skipped_cases.size(); ++i) {
       skipped_cases[i].is_whole = stats.numAssertsCurrentTest == 0;
     }
+    if (std::getenv("LOCKSTEP_TEST_TIMES") == nullptr) return;
+    std::printf("%8.2f processor s, %8.2f s: %s\n", processor_seconds() - seconds_before_, stats.seconds, name_);
   }
   void report_query(const doctest::QueryData&) override {}
   void test_run_start() override {}
@@ -52,7 +72,9 @@ class SkipCounter : public doctest::IReporter {
   void test_case_skipped(const doctest::TestCaseData&) override {}
 
  private:
-  std::size_t before_ = 0;
+  std::size_t before_ = 0;  ///< Skips of earlier cases.
+  const char* name_ = "";
+  double seconds_before_ = 0;
 };
 DOCTEST_REGISTER_LISTENER("skips", 1, SkipCounter);
 
