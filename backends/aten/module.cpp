@@ -2,6 +2,7 @@
 
 #include "backends/modules/module.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <torch/headeronly/version.h>
 
 #include <lockstep/backend/isa.h>
+#include <lockstep/error.h>
 
 #include "backends/aten/kernel_makers.h"
 #include "backends/aten/tensor_kernel.h"
@@ -22,7 +24,8 @@ namespace lockstep::backend::aten {
 
 namespace {
 
-const modules::Host* library = nullptr;
+/// Whoever has loaded this; the same for each backend that is made.
+std::atomic<const modules::Host*> library = nullptr;
 
 class AtenBackend final : public Backend {
  public:
@@ -52,8 +55,8 @@ class AtenBackend final : public Backend {
 }  // namespace
 
 void fail(const std::string& text) {
-  library->fail(text);
-  std::abort();  // not reached: it has thrown
+  library.load()->fail(text);
+  throw BackendError(text);  // not reached: it has thrown
 }
 
 void keep_thread_settings() {

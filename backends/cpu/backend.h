@@ -1,5 +1,7 @@
 #pragma once
 
+// The backend of plain loops.
+
 #include <memory>
 
 #include <lockstep/backend/backend.h>

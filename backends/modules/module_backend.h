@@ -1,5 +1,7 @@
 #pragma once
 
+// A backend whose kernels are in a module: what the library has of it.
+
 #include <memory>
 #include <string>
 #include <string_view>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Where the shared objects of modules are, and how they are loaded.
+
 #include <filesystem>
 #include <string>
 

@@ -1,3 +1,5 @@
+// Which dimensions of a dot_general become those of one product of batches of matrices.
+
 #include "backends/cpu/products/matrix_product.h"
 
 #include <algorithm>

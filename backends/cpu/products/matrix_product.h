@@ -1,5 +1,7 @@
 #pragma once
 
+// A dot_general as one product of batches of matrices.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +9,6 @@
 
 #include <lockstep/backend/backend.h>
 
-// A dot_general as one product of batches of matrices.
 namespace lockstep::backend::cpu {
 
 /// An operand as a batch of matrices: three dimensions over the operand's memory, or over a row-major copy of it in
