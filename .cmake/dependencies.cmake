@@ -103,7 +103,7 @@ lockstep_dependency(json FIND nlohmann_json 3.10 CONFIG TARGET nlohmann_json::nl
 lockstep_dependency(cli11 FIND CLI11 2.1 CONFIG TARGET CLI11::CLI11 HEADER CLI/CLI.hpp PACKAGE cli11-2.5)
 lockstep_dependency(tomlplusplus FIND tomlplusplus 3 CONFIG TARGET tomlplusplus::tomlplusplus
   HEADER toml++/toml.h PACKAGE tomlplusplus-3.3)
-lockstep_dependency(xbyak FIND xbyak CONFIG TARGET xbyak::xbyak HEADER xbyak/xbyak.h PACKAGE xbyak-6.61)
+lockstep_dependency(xbyak FIND xbyak CONFIG TARGET xbyak::xbyak HEADER xbyak/xbyak.h PACKAGE xbyak-6.68)
 lockstep_dependency(zlib FIND ZLIB TARGET ZLIB::ZLIB HEADER zlib.h LIBRARY z PACKAGE zlib-1.3.1)
 lockstep_dependency(crypto FIND OpenSSL COMPONENTS Crypto TARGET OpenSSL::Crypto
   HEADER openssl/evp.h LIBRARY crypto PACKAGE openssl)

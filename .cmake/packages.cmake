@@ -74,9 +74,9 @@ lockstep_package(tomlplusplus-3.3 "toml++ 3.3, out of pytomlpp's sources, 1.3 MB
   SDIST pytomlpp==1.0.13 a0bd639a8f624d1bdf5b3ea94363ca23dbfef38ab7b5b9348881a84afab434ad
           "third_party/tomlplusplus/include=include third_party/tomlplusplus/LICENSE=LICENSE")
 
-lockstep_package(xbyak-6.61 "Xbyak 6.61, out of pymcl's sources, 0.8 MB"
-  SDIST pymcl==1.0.2 ef532851ba7785db68aa55ce21153bff94afd56f537c1bfe11c07afb7d83b438
-          "third_party/mcl/src/xbyak=include/xbyak third_party/mcl/COPYRIGHT=LICENSE")
+# Older ones refuse moves from the upper half of AVX-512's registers, which fused loops make.
+lockstep_package(xbyak-6.68 "Xbyak 6.68, 0.1 MB"
+  DEB libxbyak-dev 6.68-1 f3d959a260d3ef05185d6120a413c051d55794e43e8efea501a89dce3842bdbe)
 
 # libpng and libjpeg (Debian: libpng-dev libjpeg-dev), for images, are used where installed and never fetched.
 

@@ -136,7 +136,8 @@ def templates(arguments):
     if not compiler:
         print(f"{arguments.compiler} was not found")
         return 1
-    entries = {entry["output"]: entry for entry in json.loads((arguments.build / "compile_commands.json").read_text())}
+    commands = json.loads((arguments.build / "compile_commands.json").read_text())
+    entries = {re.search(r" -o (\S+)", entry["command"]).group(1): entry for entry in commands}
     dearest = sorted((step for step in steps_of(arguments.build) if step.output in entries), key=lambda s: -s.seconds)
     spent = collections.defaultdict(lambda: (0.0, 0))
     for step in dearest[: arguments.files]:
@@ -173,7 +174,7 @@ def sentence(times):
     """What the README says, wrapped as it is."""
     text = (
         f"- Time, after the download, on {times['cores']} cores ({times['processor']}): the first command compiles for "
-        f"{minutes(times['train'][0])} minutes ({minutes(times['train'][1])} of processors) and then trains, half a "
+        f"{minutes(times['train'][0])} minutes ({minutes(times['train'][1])} of processor time) and then trains, half a "
         f"minute to three; the second compiles for {minutes(times['test'][0])} ({minutes(times['test'][1])}) and runs "
         f"the tests in {minutes(times['ctest'][0])}."
     )

@@ -1,6 +1,6 @@
 #pragma once
 
-// Containers as members of options, for headers that every program includes.
+// Containers and pointers as members of options, for headers that every program includes.
 namespace lockstep::detail {
 
 /// A container whose making, copying and end are no inline functions. Declared as an `extern template`, they are made once, in

@@ -27,6 +27,7 @@ struct Placement {
   std::optional<Cut> cut = {};
   bool same_on_all = false;
 };
+/// The same on all replicas.
 LOCKSTEP_API extern const Placement same_on_all;
 
 // ---- keys ------------------------------------------------------------------------------------------------------------

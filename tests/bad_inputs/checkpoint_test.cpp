@@ -7,6 +7,7 @@
 #include <lockstep/lockstep.h>
 
 #include "tests/bad_inputs/rows.h"
+#include "tests/support/skip.h"
 #include "tests/trainer/small_training.h"
 
 namespace lockstep::tests {

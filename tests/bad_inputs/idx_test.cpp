@@ -11,6 +11,7 @@
 
 #include "tests/bad_inputs/rows.h"
 #include "tests/support/file_bytes.h"
+#include "tests/support/skip.h"
 
 namespace lockstep::tests {
 namespace {

@@ -49,7 +49,8 @@ TEST_CASE("generated code is named in perf's map and written to files where that
     const auto first = codes.get(sum_of_two(7), "fused(mul, add)"), second = codes.get(sum_of_two(9), "add");
     CHECK(codes.get(sum_of_two(7), "another") == first);
     std::ifstream lines(map);
-    for (const auto& [code, label] : {std::pair(first, "lockstep:fused(mul, add)"), std::pair(second, "lockstep:add")}) {
+    for (const auto& [code, label] :
+         {std::pair(first, "lockstep:fused(mul, add)"), std::pair(second, "lockstep:add")}) {
       std::uintptr_t address = 0;
       std::size_t bytes = 0;
       std::string symbol;

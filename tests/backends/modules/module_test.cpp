@@ -41,7 +41,7 @@ std::shared_ptr<const backend::Backend> backend_of(const std::string& file) {
 
 const std::vector<ArrayType> matrix = {{float32, {3, 3}, {}}};
 const std::vector<ArrayType> factors = {{float32, {3, 3}, {}}, {float32, {3}, {}}, {float32, {3, 3}, {}}};
-const Attrs with_vectors{{"compute_uv", true}};
+const Attrs with_vectors{{"full_matrices", false}, {"compute_uv", true}};
 
 std::unique_ptr<backend::Kernel> svd_of(const backend::Backend& backend) {
   return backend.make_kernel({"svd", with_vectors, matrix, factors, {}});
@@ -111,6 +111,7 @@ TEST_CASE("what the table offers, the module has, and with the loops everything 
   for (const ops::PrimitiveGetter get : ops::all_primitives()) {
     const ir::Primitive& primitive = get();
     for (const ir::Sample& sample : primitive.samples()) {
+      if (!sample.axes.empty()) continue;  // collectives are written out before kernels are asked for
       const BackendOp loop(*cpu, primitive, input_types(sample), sample.attrs);
       if (loop.kernel != nullptr) continue;
       offered += BackendOp(*aten, primitive, input_types(sample), sample.attrs).kernel != nullptr ? 1 : 0;

@@ -4,8 +4,6 @@
 #include <lockstep/audio.h>
 #include <lockstep/error.h>
 
-int main() try {
-  lockstep::data::parse_wav({}, "empty.wav");
-} catch (const lockstep::DataError&) {
+int main() try { lockstep::data::parse_wav({}, "empty.wav"); } catch (const lockstep::DataError&) {
   std::printf("audio DataError\n");
 }
