@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -82,19 +83,23 @@ class SmallData {
 
  private:
   void cut(const std::string& split, std::int64_t rows) const {
-    write(split + "-images-idx3-ubyte", rows);
-    write(split + "-labels-idx1-ubyte", rows);
+    for (const char* part : {"-images-idx3-ubyte", "-labels-idx1-ubyte"}) {
+      // Unpacked once for all test cases.
+      static std::map<std::string, std::string> files;
+      std::string& bytes = files[split + part];
+      if (bytes.empty()) bytes = first_rows(split + part, rows);
+      folder_.write(split + part, bytes);
+    }
   }
 
-  void write(const std::string& name, std::int64_t rows) const {
+  static std::string first_rows(const std::string& name, std::int64_t rows) {
     const data::HostTable all = data::read_idx(std::filesystem::path(LOCKSTEP_FASHION_MNIST_DIR) / (name + ".gz"));
     const Shape shape = all.type.shape.with(0, rows);
     std::string bytes{'\0', '\0', '\x08', static_cast<char>(shape.rank())};
     for (const std::int64_t extent : shape) {
       for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>((extent >> shift) & 0xFF);
     }
-    bytes.append(reinterpret_cast<const char*>(all.bytes.data()), static_cast<std::size_t>(shape.size()));
-    folder_.write(name, bytes);
+    return bytes.append(reinterpret_cast<const char*>(all.bytes.data()), static_cast<std::size_t>(shape.size()));
   }
 
   TemporaryFolder folder_;
