@@ -13,6 +13,7 @@
 #include <wordexp.h>
 
 #include <lockstep/data.h>
+#include <lockstep/random.h>
 
 #include "engine/cli/program.h"
 #include "tests/support/forked.h"
@@ -47,9 +48,10 @@ inline Outcome run_shell(const std::string& command) {
 
 inline Outcome run_program(const std::string& arguments) { return run_shell(LOCKSTEP_PROGRAM " " + arguments); }
 
-/// The same in a child of this process, which has loaded already what takes most of a refusal's time. Words are split as a
-/// shell does.
+/// The same in a child of this process, which has loaded LibTorch already: it takes most of a refusal's time. Words are
+/// split as a shell does.
 inline Outcome run_in_child(const std::string& arguments) {
+  static const Array drawn = random::normal(random::key(0), {2});
   const TemporaryFolder folder;
   const std::filesystem::path out = folder.path() / "stdout", errors = folder.path() / "stderr";
   std::fflush(nullptr);
