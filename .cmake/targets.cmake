@@ -122,6 +122,17 @@ endfunction()
 add_library(lockstep_headers INTERFACE)
 target_include_directories(lockstep_headers INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}")
 
+# A first build says how long it takes, once its first libraries are there.
+if(PROJECT_IS_TOP_LEVEL AND CMAKE_GENERATOR STREQUAL "Ninja")
+  set(stamp "${PROJECT_BINARY_DIR}/estimate.stamp")
+  add_custom_command(OUTPUT "${stamp}"
+    COMMAND ${CMAKE_COMMAND} -D "LOG=${PROJECT_BINARY_DIR}/.ninja_log" -D "STAMP=${stamp}"
+            -D "SECONDS=${PROJECT_SOURCE_DIR}/.cmake/build_seconds.txt" -P "${PROJECT_SOURCE_DIR}/.cmake/estimate.cmake"
+    DEPENDS lockstep_core lockstep_processes lockstep_numerics lockstep_ir
+    COMMENT "Foretelling how long this build takes" VERBATIM)
+  add_custom_target(lockstep_build_estimate DEPENDS "${stamp}")
+endif()
+
 # Reading the standard library and fmt is a third of what a file of the engine takes; one target does it for all. It has
 # no definitions: a file that lacks one of them could not use what was precompiled.
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled.cpp" CONTENT "")

@@ -6,6 +6,8 @@
                                                    writes the times between the README's <!-- times --> marks
     build_times.py ratio g++ source.cpp -Iinclude  a source file beside an empty one with the same standard headers
     build_times.py relinked build/times            what was linked more than once in a tree that was built only once
+    build_times.py shares build/times              writes .cmake/build_seconds.txt, by which a first build says how long it
+                                                   takes; for a tree that was built with one step at a time
 
 Seconds of `show` are how long a step of the build ran: processor seconds where no more steps ran than there are cores.
 """
@@ -98,6 +100,23 @@ def show(arguments):
             seconds, number = rows[name_of(step)]
             rows[name_of(step)] = (seconds + step.seconds, number + 1)
         print_table(title, rows, count)
+
+
+def shares(arguments):
+    """Writes the seconds of each target that the target train builds."""
+    inputs = subprocess.run(
+        ["ninja", "-C", str(arguments.build), "-t", "inputs", "train"], capture_output=True, text=True, check=True
+    ).stdout
+    needed = set(inputs.split())
+    seconds = collections.Counter()
+    for step in steps_of(arguments.build):
+        if step.output in needed and step.target.startswith("lockstep_"):
+            seconds[step.target.removeprefix("lockstep_")] += step.seconds
+    table = pathlib.Path(__file__).parents[1] / ".cmake" / "build_seconds.txt"
+    comment = [line for line in table.read_text().splitlines() if line.startswith("#")]
+    rows = [f"{target} {taken:.1f}" for target, taken in sorted(seconds.items())]
+    table.write_text("\n".join(comment + rows) + "\n")
+    return 0
 
 
 def relinked(arguments):
@@ -260,7 +279,7 @@ def ratio(arguments, flags):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("show", "templates", "relinked", "measure"):
+    for name in ("show", "templates", "relinked", "shares", "measure"):
         command = commands.add_parser(name)
         command.add_argument("build", type=pathlib.Path, help="the build tree")
         if name in ("show", "templates"):
@@ -279,7 +298,8 @@ def main():
         return ratio(arguments, flags)
     if flags:
         parser.error(f"unknown: {flags}")
-    return {"show": show, "templates": templates, "relinked": relinked, "measure": measure}[arguments.command](arguments)
+    run = {"show": show, "templates": templates, "relinked": relinked, "shares": shares, "measure": measure}
+    return run[arguments.command](arguments)
 
 
 if __name__ == "__main__":

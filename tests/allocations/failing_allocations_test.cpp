@@ -22,6 +22,7 @@
 #include "engine/files/json_reader.h"
 #include "tests/allocations/counted_allocations.h"
 #include "tests/bad_inputs/rows.h"
+#include "tests/support/drawn_cases.h"
 #include "tests/support/forked.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_folder.h"
@@ -42,8 +43,12 @@ struct Progress {
   std::atomic<int> errors{0};
 };
 
-/// Whether every allocation is tried, or some; LOCKSTEP_EVERY_ALLOCATION asks for all.
-std::int64_t stride_of(std::int64_t stride) { return std::getenv("LOCKSTEP_EVERY_ALLOCATION") == nullptr ? stride : 1; }
+/// How far apart the allocations are that are tried: a third of them but in the long tests; LOCKSTEP_EVERY_ALLOCATION asks
+/// for all.
+std::int64_t stride_of(std::int64_t stride) {
+  if (std::getenv("LOCKSTEP_EVERY_ALLOCATION") != nullptr) return 1;
+  return tries_all() ? stride : 3 * stride;
+}
 
 /// Work whose text is the same each time it is done; `round` counts.
 using Work = std::function<std::string(std::int64_t round)>;
@@ -111,7 +116,7 @@ std::string text_of(const Array& array) {
 
 }  // namespace
 
-TEST_CASE("bad inputs 116: memory that is not there, at every allocation of a step") {
+TEST_CASE("bad inputs 116: memory that is not there, at every allocation of a step" * drawn_suite) {
   if (!counts_allocations()) return skip(not_counted);
   row(116, [] {
     check_every_allocation(
@@ -120,11 +125,11 @@ TEST_CASE("bad inputs 116: memory that is not there, at every allocation of a st
           const Batch batch{ones({4096, 3}), ones({4096, 1}), {}};
           return [step, batch](std::int64_t) { return fingerprint(to_tree((*step)(line_start(*step), batch).first)); };
         },
-        1);
+        stride_of(1));
   });
 }
 
-TEST_CASE("memory that is not there, at every allocation of a step on two devices") {
+TEST_CASE("memory that is not there, at every allocation of a step on two devices" * drawn_suite) {
   if (!counts_allocations()) return skip(not_counted);
   check_every_allocation(
       [] {
@@ -132,10 +137,10 @@ TEST_CASE("memory that is not there, at every allocation of a step on two device
         const Batch batch{ones({64, 3}), ones({64, 1}), {}};
         return [step, batch](std::int64_t) { return fingerprint(to_tree((*step)(line_start(*step), batch).first)); };
       },
-      1);
+      stride_of(1));
 }
 
-TEST_CASE("memory that is not there, at allocations of a trace") {
+TEST_CASE("memory that is not there, at allocations of a trace" * drawn_suite) {
   if (!counts_allocations()) return skip(not_counted);
   check_every_allocation(
       [] {
@@ -152,7 +157,7 @@ TEST_CASE("memory that is not there, at allocations of a trace") {
       stride_of(7));
 }
 
-TEST_CASE("memory that is not there, at allocations of what is traced and compiled for the first time") {
+TEST_CASE("memory that is not there, at allocations of what is traced and compiled for the first time" * drawn_suite) {
   if (!counts_allocations()) return skip(not_counted);
   check_every_allocation(
       [] {
@@ -179,12 +184,12 @@ void check_saves(const fs::path& saved, const Tree& state) {
           return fingerprint(checkpoint::restore(saved, state));
         };
       },
-      1);
+      stride_of(1));
 }
 
 }  // namespace
 
-TEST_CASE("memory that is not there, at allocations of what is saved and restored") {
+TEST_CASE("memory that is not there, at allocations of what is saved and restored" * drawn_suite) {
   if (!counts_allocations()) return skip(not_counted);
   const TemporaryFolder folder;
   const Tree state = Tree::dict({{"w", Tree(arange(std::int64_t{600}))}, {"b", Tree(array(2.0F))}});
@@ -197,7 +202,7 @@ TEST_CASE("memory that is not there, at allocations of what is saved and restore
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 2);
 }
 
-TEST_CASE("memory that is not there, at allocations of what a manager saves beside the training") {
+TEST_CASE("memory that is not there, at allocations of what a manager saves beside the training" * drawn_suite) {
   if (!counts_allocations()) return skip(not_counted);
   const TemporaryFolder folder;
   const Tree state = Tree::dict({{"w", Tree(arange(std::int64_t{600}))}, {"b", Tree(array(2.0F))}});
@@ -216,10 +221,10 @@ TEST_CASE("memory that is not there, at allocations of what a manager saves besi
           return fingerprint(manager->restore(1, state));
         };
       },
-      1);
+      stride_of(1));
 }
 
-TEST_CASE("memory that is not there, at allocations of a function that goes to a file and back") {
+TEST_CASE("memory that is not there, at allocations of a function that goes to a file and back" * drawn_suite) {
   if (!counts_allocations()) return skip(not_counted);
   const TemporaryFolder folder;
   check_every_allocation(
@@ -232,10 +237,10 @@ TEST_CASE("memory that is not there, at allocations of a function that goes to a
           return text_of(exchange::load_function(file)(w));
         };
       },
-      1);
+      stride_of(1));
 }
 
-TEST_CASE("memory that is not there, at allocations of what is saved of arrays that lie cut") {
+TEST_CASE("memory that is not there, at allocations of what is saved of arrays that lie cut" * drawn_suite) {
   if (!counts_allocations()) return skip(not_counted);
   const TemporaryFolder folder;
   const Tree whole = Tree::dict({{"w", Tree(arange(std::int64_t{600}))}, {"b", Tree(array(2.0F))}});
@@ -243,7 +248,7 @@ TEST_CASE("memory that is not there, at allocations of what is saved of arrays t
   check_saves(folder.path() / "saved", state);
 }
 
-TEST_CASE("memory that is not there, at allocations of a folder of images") {
+TEST_CASE("memory that is not there, at allocations of a folder of images" * drawn_suite) {
   if (!counts_allocations()) return skip(not_counted);
   const TemporaryFolder folder;
   for (const char* file : {"cats/a.png", "cats/b.PNG", "dogs/c.jpg"}) {
@@ -251,7 +256,8 @@ TEST_CASE("memory that is not there, at allocations of a folder of images") {
     std::ofstream(folder.path() / file) << file;
   }
   check_every_allocation(
-      [&] { return [&](std::int64_t) { return std::to_string(data::image_folder(folder.path())->rows()); }; }, 1);
+      [&] { return [&](std::int64_t) { return std::to_string(data::image_folder(folder.path())->rows()); }; },
+      stride_of(1));
 }
 
 TEST_CASE("JSON is taken apart without memory") {

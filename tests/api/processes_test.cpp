@@ -64,16 +64,16 @@ TEST_CASE("a child of fork computes on several devices as its parent did and doe
 
 TEST_CASE("memory that is kept for reuse is released before an allocation fails") {
   const auto five_then_one = [] {
-    limit_memory(3072 * mebibyte);
-    for (const std::int64_t size : {400, 475, 550, 625, 700}) static_cast<void>(megabytes(size));
-    return megabytes(2500).size() == 2500 * mebibyte / 4 ? 1 : 0;
+    limit_memory(768 * mebibyte);
+    for (const std::int64_t size : {100, 120, 140, 155, 175}) static_cast<void>(megabytes(size));
+    return megabytes(625).size() == 625 * mebibyte / 4 ? 1 : 0;
   };
   CHECK(forked(five_then_one, 100) == 1);
   const auto arenas = [] {
     const auto step = jit([](const Array& x) { return sum(sort(x * 2, 0) + cumsum(x, 0), 0); });
-    limit_memory(3072 * mebibyte);
-    static_cast<void>(step(megabytes(300)));
-    return megabytes(2500).size() == 2500 * mebibyte / 4 ? 1 : 0;
+    limit_memory(768 * mebibyte);
+    static_cast<void>(step(megabytes(75)));
+    return megabytes(625).size() == 625 * mebibyte / 4 ? 1 : 0;
   };
   CHECK(forked(arenas, 100) == 1);
 }

@@ -1,3 +1,4 @@
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -145,19 +146,25 @@ TEST_CASE("what each launched process sees of a disk that fails while a cut stat
 
 TEST_CASE("fault: a disk that fails at any call of any process that saves a cut state") {
   if (!can_launch()) return skip(no_launcher());
-  for (const std::string communicator : {"shared_memory", "mpi"}) {
-    CAPTURE(communicator);
-    const TemporaryFolder folder;
-    const JobEnd end =
-        end_of_job("LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_COLLECTIVE_TIMEOUT=20 " +
-                   "LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' " + mpirun(2) +
-                   run_of_case("what each launched process sees of a disk that fails while a cut state is saved"));
+  const std::array<std::string, 2> communicators = {"shared_memory", "mpi"};
+  const std::array<TemporaryFolder, 2> folders;
+  std::vector<std::string> commands;
+  for (std::size_t i = 0; i < 2; ++i) {
+    commands.push_back("LOCKSTEP_COMMUNICATOR=" + communicators[i] +
+                       " LOCKSTEP_COLLECTIVE_TIMEOUT=20 LOCKSTEP_TEST_FOLDER='" + folders[i].path().string() + "' " +
+                       mpirun(2) +
+                       run_of_case("what each launched process sees of a disk that fails while a cut state is saved"));
+  }
+  const std::vector<JobEnd> ends = ends_of_jobs(commands);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CAPTURE(communicators[i]);
+    const JobEnd& end = ends[i];
     CAPTURE(end.output);
     CHECK(end.succeeded);
     CHECK_FALSE(end.hung);
     CHECK(count(end.output, "FAILURE") == 0);
     CHECK(count(end.output, "failures.") == 2);
-    CHECK(names_text(folder.path() / "run") == " step-1 step-3");
+    CHECK(names_text(folders[i].path() / "run") == " step-1 step-3");
   }
 }
 

@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -148,25 +150,32 @@ TEST_CASE("a cut state is saved beside the training, as it was when it was given
   }
   check_saved(folder.path() / "one", expected);
   if (!can_launch()) return skip(no_launcher());
+  std::vector<int> counts;
+  std::list<TemporaryFolder> folders;
+  std::vector<std::string> commands;
   for (const std::string communicator : {"shared_memory", "mpi"}) {
     for (const int processes : {2, 4}) {
-      CAPTURE(communicator);
-      CAPTURE(processes);
-      const TemporaryFolder own;
-      const JobEnd saved = end_of_job(command(processes, communicator, own.path(),
-                                              "what each launched process saves of a cut state while it trains"));
-      CAPTURE(saved.output);
-      CHECK(saved.succeeded);
-      CHECK(count(saved.output, "has saved all.") == static_cast<std::size_t>(processes));
-      check_saved(own.path() / "run", expected);
-      CHECK(Manager(own.path() / "run").steps().size() == manager_steps);
-      const JobEnd full =
-          end_of_job(command(processes, communicator, own.path(),
-                             "what each launched process sees of a full disk while it saves a cut state"));
-      CAPTURE(full.output);
-      CHECK(full.succeeded);
-      CHECK(contains(full.output, "saved behind a full disk of each of " + std::to_string(processes)));
+      counts.push_back(processes);
+      const fs::path own = folders.emplace_back().path();
+      for (const char* test_case : {"what each launched process saves of a cut state while it trains",
+                                    "what each launched process sees of a full disk while it saves a cut state"}) {
+        commands.push_back(command(processes, communicator, own, test_case));
+      }
     }
+  }
+  const std::vector<JobEnd> ends = ends_of_jobs(commands);
+  auto own = folders.begin();
+  for (std::size_t i = 0; i < counts.size(); ++i, ++own) {
+    CAPTURE(commands[2 * i]);
+    const JobEnd &saved = ends[2 * i], &full = ends[2 * i + 1];
+    CAPTURE(saved.output);
+    CHECK(saved.succeeded);
+    CHECK(count(saved.output, "has saved all.") == static_cast<std::size_t>(counts[i]));
+    check_saved(own->path() / "run", expected);
+    CHECK(Manager(own->path() / "run").steps().size() == manager_steps);
+    CAPTURE(full.output);
+    CHECK(full.succeeded);
+    CHECK(contains(full.output, "saved behind a full disk of each of " + std::to_string(counts[i])));
   }
 }
 
@@ -175,25 +184,34 @@ TEST_CASE("killed: a training that saves a cut state leaves whole checkpoints, a
   const std::map<std::int64_t, std::string> expected = fingerprints();
   const char* asked = std::getenv("LOCKSTEP_KILLS");
   const int kills = asked != nullptr ? std::atoi(asked) / 4 : 4;
+  std::list<TemporaryFolder> folders;
+  std::vector<std::string> jobs, killed_jobs;
   for (int i = 0; i < kills; ++i) {
-    const TemporaryFolder folder;
     const std::string settings = "LOCKSTEP_TEST_KILLED=" + std::to_string(i % 2) +
                                  " LOCKSTEP_TEST_MOMENT=" + std::to_string(i * 5 % (manager_steps - 2)) +
                                  " LOCKSTEP_TEST_DELAY=" + std::to_string(i * 331 % 2000) + " ";
-    const std::string job = command(2, i % 4 < 2 ? "shared_memory" : "mpi", folder.path(),
-                                    "what each launched process saves of a cut state while it trains");
-    const JobEnd killed = end_of_job(settings + job);
-    CAPTURE(settings);
-    CAPTURE(killed.output);
-    CHECK_FALSE(killed.hung);
-    CHECK(killed.left_over.empty());
-    CHECK(contains(killed.output, "signal 9"));
-    check_saved(folder.path() / "run", expected);
-    const JobEnd ended = end_of_job(job);
-    CAPTURE(ended.output);
-    CHECK(ended.succeeded);
-    check_saved(folder.path() / "run", expected);
-    for (const auto& entry : fs::directory_iterator(folder.path() / "run")) {
+    jobs.push_back(command(2, i % 4 < 2 ? "shared_memory" : "mpi", folders.emplace_back().path(),
+                           "what each launched process saves of a cut state while it trains"));
+    killed_jobs.push_back(settings + jobs.back());
+  }
+  const std::vector<JobEnd> killed = ends_of_jobs(killed_jobs);
+  auto folder = folders.begin();
+  for (std::size_t i = 0; i < killed.size(); ++i, ++folder) {
+    CAPTURE(killed_jobs[i]);
+    CAPTURE(killed[i].output);
+    CHECK_FALSE(killed[i].hung);
+    CHECK(killed[i].left_over.empty());
+    CHECK(contains(killed[i].output, "signal 9"));
+    check_saved(folder->path() / "run", expected);
+  }
+  const std::vector<JobEnd> ended = ends_of_jobs(jobs);
+  folder = folders.begin();
+  for (std::size_t i = 0; i < ended.size(); ++i, ++folder) {
+    CAPTURE(killed_jobs[i]);
+    CAPTURE(ended[i].output);
+    CHECK(ended[i].succeeded);
+    check_saved(folder->path() / "run", expected);
+    for (const auto& entry : fs::directory_iterator(folder->path() / "run")) {
       CHECK_FALSE(entry.path().filename().string().starts_with("."));
     }
   }

@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <list>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -57,13 +59,12 @@ void save_as_asked() {
   manager.wait();
 }
 
-JobEnd end_of_save(const std::string& fault, const std::string& how, int rank, const std::string& communicator) {
-  const TemporaryFolder folder;
-  return end_of_job("LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_TEST_FAULT=" + fault +
-                    " LOCKSTEP_TEST_SAVE='" + how + "' LOCKSTEP_TEST_RANK=" + std::to_string(rank) +
-                    " LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' LOCKSTEP_FLIGHT_RECORDER='" +
-                    folder.path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=1 " + mpirun(2) +
-                    run_of_case("what each launched process sees of a slow disk"));
+std::string command(const fs::path& folder, const std::string& fault, const std::string& how, int rank,
+                    const std::string& communicator) {
+  return "LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_TEST_FAULT=" + fault + " LOCKSTEP_TEST_SAVE='" + how +
+         "' LOCKSTEP_TEST_RANK=" + std::to_string(rank) + " LOCKSTEP_TEST_FOLDER='" + folder.string() +
+         "' LOCKSTEP_FLIGHT_RECORDER='" + folder.string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=1 " + mpirun(2) +
+         run_of_case("what each launched process sees of a slow disk");
 }
 
 }  // namespace
@@ -86,24 +87,33 @@ TEST_CASE("fault: a disk slower than the time limit is waited for, and who is st
     std::string how;
     int rank;  ///< Whose disk it is.
   };
+  std::vector<Case> cases;
+  std::list<TemporaryFolder> folders;
+  std::vector<std::string> commands;
   for (const Case& c : {Case{"at once", 0}, Case{"beside the training", 0}, Case{"beside the training, cut", 1}}) {
     for (const std::string communicator : {"shared_memory", "mpi"}) {
-      CAPTURE(c.how);
-      CAPTURE(communicator);
-      const JobEnd slow = end_of_save("slow", c.how, c.rank, communicator);
-      CAPTURE(slow.output);
-      CHECK(slow.succeeded);
-      CHECK(count(slow.output, "has saved") == 2);
-      CHECK(count(slow.output, "fault ") == 1);
-      const JobEnd stopped = end_of_save("stopped", c.how, c.rank, communicator);
-      CAPTURE(stopped.output);
-      CHECK_FALSE(stopped.succeeded);
-      CHECK_FALSE(stopped.hung);
-      CHECK(stopped.seconds < limit + grace);
-      CHECK(stopped.left_over.empty());
-      CHECK(count(stopped.output, "process " + std::to_string(c.rank) + " did not come within 1 s to collective ") ==
-            1);
+      cases.push_back(c);
+      for (const char* fault : {"slow", "stopped"}) {
+        commands.push_back(command(folders.emplace_back().path(), fault, c.how, c.rank, communicator));
+      }
     }
+  }
+  const std::vector<JobEnd> ends = ends_of_jobs(commands, 4);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    CAPTURE(commands[2 * i]);
+    const JobEnd& slow = ends[2 * i];
+    CAPTURE(slow.output);
+    CHECK(slow.succeeded);
+    CHECK(count(slow.output, "has saved") == 2);
+    CHECK(count(slow.output, "fault ") == 1);
+    const JobEnd& stopped = ends[2 * i + 1];
+    CAPTURE(stopped.output);
+    CHECK_FALSE(stopped.succeeded);
+    CHECK_FALSE(stopped.hung);
+    CHECK(stopped.seconds < limit + grace);
+    CHECK(stopped.left_over.empty());
+    const std::string late = "process " + std::to_string(cases[i].rank) + " did not come within 1 s to collective ";
+    CHECK(count(stopped.output, late) == 1);
   }
 }
 

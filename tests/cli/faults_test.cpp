@@ -39,8 +39,8 @@ std::string process(const fs::path& run, const SmallData& data, const std::strin
          (contains(flags, "--steps") ? " " : " --steps 3 ") + flags;
 }
 
-JobEnd job(const std::string& first, const std::string& second) {
-  return end_of_job("mpirun --allow-run-as-root --oversubscribe " + first + " : " + second);
+std::string job(const std::string& first, const std::string& second) {
+  return "mpirun --allow-run-as-root --oversubscribe " + first + " : " + second;
 }
 
 /// So many seconds behind the run's beginning, when its folder is there, the process gets that signal. One that is stopped
@@ -75,16 +75,22 @@ TEST_CASE("fault: processes of one training with other flags or data name the fl
       {"--dtype float64", "--dtype is 'float32' in process 0, 'float64' in process 1"},
       {"--data-dir " + other_data.path().string(), "the rows of the training set (--data-dir) is 'f32["},
   };
-  for (const Case& c : cases) {
-    FaultTally tally("lockstep train " + c.flags.substr(0, c.flags.find(' ')), 2);
-    for (int i = 0; i < fault_runs(); ++i) {
-      const TemporaryFolder folder;
-      const fs::path run = folder.path() / "run";
-      const JobEnd end = job(process(run, data, ""), process(run, data, c.flags));
-      CAPTURE(end.output);
-      CAPTURE(end.seconds);
-      CHECK(tally.add(end, longest, {c.part}));
-      CHECK_FALSE(fs::exists(run));
+  const auto runs = static_cast<std::size_t>(fault_runs());
+  const TemporaryFolder folder;
+  const auto run_folder = [&](std::size_t i) { return folder.path() / ("run" + std::to_string(i)); };
+  std::vector<std::string> commands;
+  for (std::size_t i = 0; i < cases.size() * runs; ++i) {
+    const fs::path run = run_folder(i);
+    commands.push_back(job(process(run, data, ""), process(run, data, cases[i / runs].flags)));
+  }
+  const std::vector<JobEnd> ends = ends_of_jobs(commands);
+  for (std::size_t c = 0; c < cases.size(); ++c) {
+    FaultTally tally("lockstep train " + cases[c].flags.substr(0, cases[c].flags.find(' ')), 2);
+    for (std::size_t i = c * runs; i < (c + 1) * runs; ++i) {
+      CAPTURE(ends[i].output);
+      CAPTURE(ends[i].seconds);
+      CHECK(tally.add(ends[i], longest, {cases[c].part}));
+      CHECK_FALSE(fs::exists(run_folder(i)));
     }
   }
 }
@@ -102,7 +108,8 @@ TEST_CASE("fault: a training of which a process is killed or stopped at any mome
       const TemporaryFolder folder;
       const fs::path run = folder.path() / "run";
       const std::string moment = signalled(c.signal, run, 0.03 * i);
-      const JobEnd end = job(process(run, data, "--steps 1000000"), process(run, data, "--steps 1000000", moment));
+      const JobEnd end =
+          end_of_job(job(process(run, data, "--steps 1000000"), process(run, data, "--steps 1000000", moment)));
       CAPTURE(i);
       CAPTURE(end.output);
       CAPTURE(end.seconds);
@@ -119,7 +126,8 @@ TEST_CASE("fault: a full disk of the process that writes ends all, and a run in 
     for (int i = 0; i < fault_runs(); ++i) {
       const TemporaryFolder folder;
       const fs::path run = folder.path() / "run";
-      const JobEnd end = job(process(run, data, "", "trap \"\" XFSZ; ulimit -f 16;"), process(run, data, ""));
+      const JobEnd end =
+          end_of_job(job(process(run, data, "", "trap \"\" XFSZ; ulimit -f 16;"), process(run, data, "")));
       CAPTURE(end.output);
       CAPTURE(end.seconds);
       CHECK(tally.add(end, longest, {"cannot be written: File too large", "lockstep: process 0 failed: [checkpoint]"}));
@@ -144,7 +152,7 @@ TEST_CASE("two processes that compare their states at each step train as without
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";
   const std::string flags = "--check-replicas 1 --checkpoint-every 2";
-  const JobEnd end = job(process(run, data, flags), process(run, data, flags));
+  const JobEnd end = end_of_job(job(process(run, data, flags), process(run, data, flags)));
   CAPTURE(end.output);
   CHECK(end.succeeded);
   CHECK(count(end.output, "fingerprint ") == 1);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <wordexp.h>
 
 #include <lockstep/data.h>
+#include <lockstep/random.h>
 
 #include "engine/cli/program.h"
 #include "tests/support/forked.h"
@@ -46,9 +48,10 @@ inline Outcome run_shell(const std::string& command) {
 
 inline Outcome run_program(const std::string& arguments) { return run_shell(LOCKSTEP_PROGRAM " " + arguments); }
 
-/// The same in a child of this process, which has loaded already what takes most of a refusal's time. Words are split as a
-/// shell does.
+/// The same in a child of this process, which has loaded LibTorch already: it takes most of a refusal's time. Words are
+/// split as a shell does.
 inline Outcome run_in_child(const std::string& arguments) {
+  static const Array drawn = random::normal(random::key(0), {2});
   const TemporaryFolder folder;
   const std::filesystem::path out = folder.path() / "stdout", errors = folder.path() / "stderr";
   std::fflush(nullptr);
@@ -82,19 +85,23 @@ class SmallData {
 
  private:
   void cut(const std::string& split, std::int64_t rows) const {
-    write(split + "-images-idx3-ubyte", rows);
-    write(split + "-labels-idx1-ubyte", rows);
+    for (const char* part : {"-images-idx3-ubyte", "-labels-idx1-ubyte"}) {
+      // Unpacked once for all test cases.
+      static std::map<std::string, std::string> files;
+      std::string& bytes = files[split + part];
+      if (bytes.empty()) bytes = first_rows(split + part, rows);
+      folder_.write(split + part, bytes);
+    }
   }
 
-  void write(const std::string& name, std::int64_t rows) const {
+  static std::string first_rows(const std::string& name, std::int64_t rows) {
     const data::HostTable all = data::read_idx(std::filesystem::path(LOCKSTEP_FASHION_MNIST_DIR) / (name + ".gz"));
     const Shape shape = all.type.shape.with(0, rows);
     std::string bytes{'\0', '\0', '\x08', static_cast<char>(shape.rank())};
     for (const std::int64_t extent : shape) {
       for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>((extent >> shift) & 0xFF);
     }
-    bytes.append(reinterpret_cast<const char*>(all.bytes.data()), static_cast<std::size_t>(shape.size()));
-    folder_.write(name, bytes);
+    return bytes.append(reinterpret_cast<const char*>(all.bytes.data()), static_cast<std::size_t>(shape.size()));
   }
 
   TemporaryFolder folder_;

@@ -14,10 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/at_once.h"
 #include "tests/support/launcher.h"
 
 // Jobs of several processes that go wrong: whether they end, how, when, and what they leave.
@@ -64,14 +66,12 @@ struct StartedJob {
 
 inline StartedJob start_job(const std::string& command) {
   std::array<int, 2> pipe_ends{};
-  if (pipe(pipe_ends.data()) != 0) return {};
+  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) return {};  // else jobs of other threads would hold it open
   const std::string line = command + " 2>&1 </dev/null";
   const pid_t child = fork();
   if (child == 0) {
     setpgid(0, 0);
     dup2(pipe_ends[1], STDOUT_FILENO);
-    close(pipe_ends[0]);
-    close(pipe_ends[1]);
     execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }
@@ -129,6 +129,13 @@ inline JobEnd end_of_job(const std::string& command) {
   end.left_over = still_running(pids);
   for (const int pid : end.left_over) kill(pid, SIGKILL);
   return end;
+}
+
+/// Runs several jobs to their ends, a few at a time: they wait more than they compute.
+inline std::vector<JobEnd> ends_of_jobs(const std::vector<std::string>& commands, std::size_t at_a_time = 3) {
+  std::vector<JobEnd> ends(commands.size());
+  for_each_at_once(commands.size(), at_a_time, [&](std::size_t i) { ends[i] = end_of_job(commands[i]); });
+  return ends;
 }
 
 /// What became of the runs of one fault, which all are to end in time and not well; a line of it is printed at the end.

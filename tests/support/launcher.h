@@ -15,7 +15,7 @@ namespace lockstep::tests {
 
 inline std::string output_of(const std::string& command) {
   std::string text;
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "re"), pclose);
   std::array<char, 256> line{};
   while (pipe != nullptr && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) text += line.data();
   return text;

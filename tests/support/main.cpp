@@ -59,6 +59,7 @@ class SkipCounter : public doctest::IReporter {
     }
     if (std::getenv("LOCKSTEP_TEST_TIMES") == nullptr) return;
     std::printf("%8.2f processor s, %8.2f s: %s\n", processor_seconds() - seconds_before_, stats.seconds, name_);
+    std::fflush(stdout);  // else children of fork would print it, too
   }
   void report_query(const doctest::QueryData&) override {}
   void test_run_start() override {}

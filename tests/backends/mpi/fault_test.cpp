@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <list>
 #include <string>
 #include <thread>
 #include <vector>
@@ -245,29 +246,43 @@ const std::vector<std::string>& communicators() {
 /// Sums of gradients begin while the backward pass runs, each by itself.
 const std::string early_sums = "LOCKSTEP_BUCKET_BYTES=16 ";
 
-/// Runs the job as often as is asked for, by each communicator in turn; where LOCKSTEP_FAULT names a fault, that one alone.
-void check_fault(const Fault& fault) {
-  if (const char* only = std::getenv("LOCKSTEP_FAULT"); only != nullptr && fault.name != only) return;
-  FaultTally tally(fault.name, fault.processes);
-  for (int i = 0; i < std::max<int>(fault_runs(), static_cast<int>(communicators().size())); ++i) {
-    const std::string& communicator = communicators()[static_cast<std::size_t>(i) % communicators().size()];
-    const TemporaryFolder folder;
-    const JobEnd end = end_of_job(
-        early_sums + "LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_TEST_FAULT='" + fault.name +
-        "' LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' LOCKSTEP_FLIGHT_RECORDER='" + folder.path().string() +
-        "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(fault.processes) + run_of_case("what a process with a fault does"));
-    CAPTURE(fault.name);
-    CAPTURE(communicator);
-    CAPTURE(i);
-    CAPTURE(end.output);
-    CAPTURE(end.seconds);
-    CHECK(tally.add(end, limit + grace, fault.parts));
+/// Runs each job as often as is asked for, by each communicator in turn; where LOCKSTEP_FAULT names a fault, only that one.
+void check_faults(const std::vector<Fault>& all) {
+  std::vector<Fault> faults = all;
+  if (const char* only = std::getenv("LOCKSTEP_FAULT"); only != nullptr) {
+    std::erase_if(faults, [&](const Fault& fault) { return fault.name != only; });
+  }
+  const std::size_t runs = std::max(static_cast<std::size_t>(fault_runs()), communicators().size());
+  const auto communicator_of = [](std::size_t run) { return communicators()[run % communicators().size()]; };
+  std::list<TemporaryFolder> folders;
+  std::vector<std::string> commands;
+  for (const Fault& fault : faults) {
+    for (std::size_t run = 0; run < runs; ++run) {
+      const std::string folder = folders.emplace_back().path().string();
+      commands.push_back(early_sums + "LOCKSTEP_COMMUNICATOR=" + communicator_of(run) + " LOCKSTEP_TEST_FAULT='" +
+                         fault.name + "' LOCKSTEP_TEST_FOLDER='" + folder + "' LOCKSTEP_FLIGHT_RECORDER='" + folder +
+                         "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(fault.processes) +
+                         run_of_case("what a process with a fault does"));
+    }
+  }
+  const std::vector<JobEnd> ends = ends_of_jobs(commands);
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    FaultTally tally(faults[i].name, faults[i].processes);
+    CAPTURE(faults[i].name);
+    for (std::size_t run = 0; run < runs; ++run) {
+      const JobEnd& end = ends[i * runs + run];
+      CAPTURE(run);
+      CAPTURE(communicator_of(run));
+      CAPTURE(end.output);
+      CAPTURE(end.seconds);
+      CHECK(tally.add(end, limit + grace, faults[i].parts));
+    }
   }
 }
 
-JobEnd end_of_guarded(const std::string& fault, int processes, const std::string& settings = {}) {
-  return end_of_job(settings + "LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " +
-                    mpirun(processes) + run_of_case("what a process does that catches an error and goes on"));
+std::string guarded(const std::string& fault, int processes, const std::string& settings = {}) {
+  return settings + "LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(processes) +
+         run_of_case("what a process does that catches an error and goes on");
 }
 
 }  // namespace
@@ -297,43 +312,43 @@ TEST_CASE("what a process does that catches an error and goes on" * doctest::ski
 
 TEST_CASE("fault: one that is killed or stopped, or comes too late, ends the job") {
   if (!can_launch()) return skip(no_launcher());
-  check_fault({"killed before", {"signal 9"}});
-  check_fault({"killed in", {"signal 9"}});
-  check_fault({"killed after", {"signal 9"}});
-  check_fault({"killed between", {"signal 9"}});
-  check_fault(
-      {"stopped", {"process 0 says: process 1 did not come within 2 s to collective ", "the last events are in"}});
-  check_fault({"stopped", {"process 3 did not come within 2 s to collective "}, 4});
-  check_fault({"too late", {"process 0 says: process 1 is alive, but did not come within 2 s to collective "}});
+  check_faults(
+      {{"killed before", {"signal 9"}},
+       {"killed in", {"signal 9"}},
+       {"killed after", {"signal 9"}},
+       {"killed between", {"signal 9"}},
+       {"stopped", {"process 0 says: process 1 did not come within 2 s to collective ", "the last events are in"}},
+       {"stopped", {"process 3 did not come within 2 s to collective "}, 4},
+       {"too late", {"process 0 says: process 1 is alive, but did not come within 2 s to collective "}}});
 }
 
 TEST_CASE("fault: what one throws, the others say") {
   if (!can_launch()) return skip(no_launcher());
-  check_fault({"throwing", {"process 1 says: row 7 is bad", "process 0 says: process 1 failed: row 7 is bad"}});
-  check_fault({"throwing", {"process 2 says: process 3 failed: row 7 is bad"}, 4});
-  check_fault({"a full log", {"process 0 says: process 1 failed: the log on /dev/full cannot be written"}});
-  check_fault({"a full disk", {"process 0 says: [checkpoint]", "process 1 says: process 0 failed: [checkpoint]"}});
-  check_fault({"a full disk, of one that writes blocks",
-               {"process 1 says: [save] process 1: [checkpoint]", "process 0 says: [save] process 1: [checkpoint]"}});
-  check_fault({"saved alone", {"call checkpoint::save in every process: process 0 alone writes"}});
+  check_faults({{"throwing", {"process 1 says: row 7 is bad", "process 0 says: process 1 failed: row 7 is bad"}},
+                {"throwing", {"process 2 says: process 3 failed: row 7 is bad"}, 4},
+                {"a full log", {"process 0 says: process 1 failed: the log on /dev/full cannot be written"}},
+                {"a full disk", {"process 0 says: [checkpoint]", "process 1 says: process 0 failed: [checkpoint]"}},
+                {"a full disk, of one that writes blocks",
+                 {"process 1 says: [save] process 1: [checkpoint]", "process 0 says: [save] process 1: [checkpoint]"}},
+                {"saved alone", {"call checkpoint::save in every process: process 0 alone writes"}}});
 }
 
 TEST_CASE("fault: processes that were started differently say in what") {
   if (!can_launch()) return skip(no_launcher());
-  check_fault({"another seed",
-               {"process 0 says: a compiled function: the value of argument 0/trainable/",
-                "process 1 says: a compiled function: the value of argument 0/trainable/"}});
-  check_fault({"another data file", {"a compiled function: the value of argument 1/x is "}});
-  check_fault({"another rate", {"a compiled function: the program is '", "value=0.1", "value=0.2"}});
-  check_fault({"another program", {"a compiled function: the program is '", "tanh", "sin"}});
-  check_fault({"another V", {"the mesh is 'batch 8' in process 0, 'batch 4' in process 1"}});
-  check_fault({"another dtype", {"a compiled function: the program is '", "f32", "f64"}});
-  check_fault({"another step count", {"process 1 has ended after ", "process 0 waits for it in collective "}});
-  check_fault({"drifting", {"the state: 'trainable/out/bias' is 'f32[1] with the hash "}});
-  check_fault({"lying otherwise",
-               {"the state: 'w' is 'f32[4,4] that lies cut (dimension 0 along data) with the hash ",
-                "'f32[4,4] that lies cut (dimension 1 along data) with the hash "}});
-  check_fault({"resharding otherwise", {"a compiled function: the program is '", "reshard"}});
+  check_faults({{"another seed",
+                 {"process 0 says: a compiled function: the value of argument 0/trainable/",
+                  "process 1 says: a compiled function: the value of argument 0/trainable/"}},
+                {"another data file", {"a compiled function: the value of argument 1/x is "}},
+                {"another rate", {"a compiled function: the program is '", "value=0.1", "value=0.2"}},
+                {"another program", {"a compiled function: the program is '", "tanh", "sin"}},
+                {"another V", {"the mesh is 'batch 8' in process 0, 'batch 4' in process 1"}},
+                {"another dtype", {"a compiled function: the program is '", "f32", "f64"}},
+                {"another step count", {"process 1 has ended after ", "process 0 waits for it in collective "}},
+                {"drifting", {"the state: 'trainable/out/bias' is 'f32[1] with the hash "}},
+                {"lying otherwise",
+                 {"the state: 'w' is 'f32[4,4] that lies cut (dimension 0 along data) with the hash ",
+                  "'f32[4,4] that lies cut (dimension 1 along data) with the hash "}},
+                {"resharding otherwise", {"a compiled function: the program is '", "reshard"}}});
 }
 
 TEST_CASE("an error that all processes catch alike, or that nobody was told, ends nothing") {
@@ -347,19 +362,30 @@ TEST_CASE("an error that all processes catch alike, or that nobody was told, end
       {"a bad row in all", "went on after 3, step 5", "went on after 3, step 5"},
       {"a bad row, kept to itself", "went on after 0, step 8", "went on after 3, step 8"},
   };
+  struct Run {
+    Outcome outcome;
+    int processes;
+    std::string settings;
+  };
+  std::vector<Run> runs;
+  std::vector<std::string> commands;
   for (const int processes : {2, 4}) {
     for (const Outcome& outcome : outcomes) {
       for (const std::string& settings : {std::string(), early_sums, early_sums + "LOCKSTEP_COMMUNICATOR=mpi "}) {
-        const JobEnd end = end_of_guarded(outcome.fault, processes, settings);
-        CAPTURE(outcome.fault);
-        CAPTURE(settings);
-        CAPTURE(end.output);
-        CHECK(end.succeeded);
-        CHECK(end.left_over.empty());
-        CHECK(contains(end.output, "process 0 " + outcome.first));
-        CHECK(contains(end.output, "process " + std::to_string(processes - 1) + " " + outcome.last));
+        runs.push_back({outcome, processes, settings});
+        commands.push_back(guarded(outcome.fault, processes, settings));
       }
     }
+  }
+  const std::vector<JobEnd> ends = ends_of_jobs(commands);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    CAPTURE(commands[i]);
+    CAPTURE(ends[i].output);
+    CHECK(ends[i].succeeded);
+    CHECK(ends[i].left_over.empty());
+    CHECK(contains(ends[i].output, "process 0 " + runs[i].outcome.first));
+    const std::string last = std::to_string(runs[i].processes - 1);
+    CHECK(contains(ends[i].output, "process " + last + " " + runs[i].outcome.last));
   }
 }
 
@@ -372,29 +398,38 @@ TEST_CASE("an error that some processes catch, or other ones each, ends the job,
       {"bad rows of all", {"row 0 is bad; and process 1 failed after ", "row 1 is bad; and process 0 failed after "}},
       {"a bad row, and no step", {"process 0 says: process 0 is in collective ", "and process 1 in collective "}},
   };
-  for (const Fault& fault : faults) {
-    const JobEnd end = end_of_guarded(fault.name, fault.processes, early_sums);
-    CAPTURE(fault.name);
-    CAPTURE(end.output);
-    CHECK_FALSE(end.succeeded);
-    CHECK(end.seconds < limit + grace);
-    CHECK(end.left_over.empty());
-    for (const std::string& part : fault.parts) CHECK_MESSAGE(contains(end.output, part), part);
+  std::vector<std::string> commands;
+  for (const Fault& fault : faults) commands.push_back(guarded(fault.name, fault.processes, early_sums));
+  const std::vector<JobEnd> ends = ends_of_jobs(commands);
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    CAPTURE(faults[i].name);
+    CAPTURE(ends[i].output);
+    CHECK_FALSE(ends[i].succeeded);
+    CHECK(ends[i].seconds < limit + grace);
+    CHECK(ends[i].left_over.empty());
+    for (const std::string& part : faults[i].parts) CHECK_MESSAGE(contains(ends[i].output, part), part);
   }
 }
 
 TEST_CASE(
     "one that is late within the limit or at work, a save by all, and work of one behind the last step are no faults") {
   if (!can_launch()) return skip(no_launcher());
-  for (const std::string fault : {"late", "late at work", "saved by all", "alone at the end"}) {
-    const TemporaryFolder folder;
-    const JobEnd end =
-        end_of_job("LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_TEST_FOLDER='" + folder.path().string() +
-                   "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(2) + run_of_case("what a process with a fault does"));
-    CAPTURE(end.output);
-    CHECK(end.succeeded);
-    CHECK(end.left_over.empty());
-    CHECK(std::filesystem::exists(folder.path() / "saved" / "manifest.json") == (fault == "saved by all"));
+  const std::vector<std::string> faults = {"late", "late at work", "saved by all", "alone at the end"};
+  std::list<TemporaryFolder> folders;
+  std::vector<std::string> commands;
+  for (const std::string& fault : faults) {
+    commands.push_back("LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_TEST_FOLDER='" +
+                       folders.emplace_back().path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(2) +
+                       run_of_case("what a process with a fault does"));
+  }
+  const std::vector<JobEnd> ends = ends_of_jobs(commands, 1);  // which have a second to spare
+  auto folder = folders.begin();
+  for (std::size_t i = 0; i < faults.size(); ++i, ++folder) {
+    CAPTURE(faults[i]);
+    CAPTURE(ends[i].output);
+    CHECK(ends[i].succeeded);
+    CHECK(ends[i].left_over.empty());
+    CHECK(std::filesystem::exists(folder->path() / "saved" / "manifest.json") == (faults[i] == "saved by all"));
   }
 }
 
