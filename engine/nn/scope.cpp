@@ -133,4 +133,6 @@ random::Placement Scope::placement(const Array* x) const {
 
 NamedScope Scope::named() const { return NamedScope::at(path_); }
 
+template class detail::OutOfLine<std::optional<Layout>>;
+
 }  // namespace lockstep

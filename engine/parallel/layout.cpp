@@ -32,16 +32,30 @@ Layout& Layout::operator=(Layout&& other) noexcept = default;
 Layout::~Layout() = default;
 const Layout replicated;
 
+void Layout::keep(std::map<std::int64_t, DimensionAxes> cuts) {
+  if (!cuts.empty()) cuts_ = std::make_shared<const std::map<std::int64_t, DimensionAxes>>(std::move(cuts));
+}
+
+const std::map<std::int64_t, DimensionAxes>& Layout::cuts() const {
+  static const std::map<std::int64_t, DimensionAxes> none;
+  return cuts_ == nullptr ? none : *cuts_;
+}
+
+bool Layout::operator==(const Layout& other) const { return cuts_ == other.cuts_ || cuts() == other.cuts(); }
+
 Layout::Layout(const std::map<std::int64_t, DimensionAxes>& cuts) {
+  std::map<std::int64_t, DimensionAxes> kept;
   for (const auto& [dim, axes] : cuts) {
-    if (!axes.empty()) cuts_.emplace(dim, axes);
+    if (!axes.empty()) kept.emplace(dim, axes);
   }
+  keep(std::move(kept));
 }
 
 Layout::Layout(std::initializer_list<std::pair<std::int64_t, DimensionAxes>> cuts) {
+  std::map<std::int64_t, DimensionAxes> kept;
   for (const auto& [dim, axes] : cuts) {
     if (axes.empty()) continue;
-    const auto [there, is_new] = cuts_.emplace(dim, axes);
+    const auto [there, is_new] = kept.emplace(dim, axes);
     if (is_new) continue;
     const auto text = [](const DimensionAxes& d) { return fmt::format("\"{}\"", fmt::join(d.names(), "\", \"")); };
     throw MeshError(
@@ -49,13 +63,16 @@ Layout::Layout(std::initializer_list<std::pair<std::int64_t, DimensionAxes>> cut
                     "leave one out, or write {{{}, {{{}, {}}}}}, the outermost first",
                     dim, text(there->second), text(axes), dim, text(there->second), text(axes)));
   }
+  keep(std::move(kept));
 }
 
 Layout Layout::by_dimension(const std::vector<DimensionAxes>& cuts) {
-  Layout layout;
+  std::map<std::int64_t, DimensionAxes> kept;
   for (std::size_t dim = 0; dim < cuts.size(); ++dim) {
-    if (!cuts[dim].empty()) layout.cuts_.emplace(static_cast<std::int64_t>(dim), cuts[dim]);
+    if (!cuts[dim].empty()) kept.emplace(static_cast<std::int64_t>(dim), cuts[dim]);
   }
+  Layout layout;
+  layout.keep(std::move(kept));
   return layout;
 }
 

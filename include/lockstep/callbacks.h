@@ -15,6 +15,7 @@
 
 #include <lockstep/export.h>
 #include <lockstep/out_of_line.h>
+#include <lockstep/owned.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
@@ -332,6 +333,8 @@ class LOCKSTEP_API AveragedWeights final : public Callback {
  public:
   /// Throws ValueError for a momentum that is not in [0, 1) and `every` below 1.
   explicit AveragedWeights(AveragedWeightsOptions options = {});
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
   ~AveragedWeights() override;
   void on_begin(const StepReport& report, const Tree& state) override;
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -350,7 +353,7 @@ class LOCKSTEP_API AveragedWeights final : public Callback {
   Tree average_;
   std::int64_t last_step_ = 0;  ///< Where the last fit has ended.
   bool is_restored_ = false;    ///< By what comes before the fit's beginning.
-  std::unique_ptr<Update> update_;
+  detail::Owned<Update> update_;
 };
 
 /// How progress is shown.
@@ -392,6 +395,8 @@ class LOCKSTEP_API CsvLogger final : public Callback {
  public:
   /// Throws ValueError for `every` below 0; here and below.
   explicit CsvLogger(std::filesystem::path file, CsvLoggerOptions options = {});
+  CsvLogger(const CsvLogger&) = delete;
+  CsvLogger& operator=(const CsvLogger&) = delete;
   ~CsvLogger() override;
   void on_begin(const StepReport& report, const Tree& state) override;
   void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -406,7 +411,7 @@ class LOCKSTEP_API CsvLogger final : public Callback {
   std::filesystem::path path_;
   CsvLoggerOptions options_;
   std::vector<std::string> columns_;
-  std::unique_ptr<detail::LogFile> file_;
+  detail::Owned<detail::LogFile> file_;
   double seconds_ = 0;
   std::int64_t rows_ = 0;
 };
@@ -417,6 +422,8 @@ class LOCKSTEP_API CsvLogger final : public Callback {
 class LOCKSTEP_API BitTrace final : public Callback {
  public:
   explicit BitTrace(std::filesystem::path file, std::int64_t every = 1);
+  BitTrace(const BitTrace&) = delete;
+  BitTrace& operator=(const BitTrace&) = delete;
   ~BitTrace() override;
   void on_begin(const StepReport& report, const Tree& state) override;
   void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -427,7 +434,7 @@ class LOCKSTEP_API BitTrace final : public Callback {
  private:
   std::filesystem::path path_;
   std::int64_t every_;
-  std::unique_ptr<detail::LogFile> file_;
+  detail::Owned<detail::LogFile> file_;
 };
 
 /// Writes a JSON object a report, one a line: {"epoch": 0, "loss": 0.5, "step": 1}. Resumed as a CsvLogger. Numbers that
@@ -435,6 +442,8 @@ class LOCKSTEP_API BitTrace final : public Callback {
 class LOCKSTEP_API JsonLinesLogger final : public Callback {
  public:
   explicit JsonLinesLogger(std::filesystem::path file, std::int64_t every = 0);
+  JsonLinesLogger(const JsonLinesLogger&) = delete;
+  JsonLinesLogger& operator=(const JsonLinesLogger&) = delete;
   ~JsonLinesLogger() override;
   void on_begin(const StepReport& report, const Tree& state) override;
   void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -445,7 +454,7 @@ class LOCKSTEP_API JsonLinesLogger final : public Callback {
  private:
   std::filesystem::path path_;
   std::int64_t every_;
-  std::unique_ptr<detail::LogFile> file_;
+  detail::Owned<detail::LogFile> file_;
 };
 
 /// Writes event files that TensorBoard reads, a new one each run: logs, and hyper-parameters that stand in the state, as
@@ -454,6 +463,8 @@ class LOCKSTEP_API JsonLinesLogger final : public Callback {
 class LOCKSTEP_API TensorBoard final : public Callback {
  public:
   explicit TensorBoard(std::filesystem::path folder, std::int64_t every = 0);
+  TensorBoard(const TensorBoard&) = delete;
+  TensorBoard& operator=(const TensorBoard&) = delete;
   ~TensorBoard() override;
   void on_begin(const StepReport& report, const Tree& state) override;
   void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -471,7 +482,7 @@ class LOCKSTEP_API TensorBoard final : public Callback {
   std::filesystem::path folder_;
   std::int64_t every_;
   bool is_open_ = false;
-  std::unique_ptr<detail::EventFile> file_;
+  detail::Owned<detail::EventFile> file_;
 };
 
 }  // namespace callbacks

@@ -11,6 +11,7 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/export.h>
 #include <lockstep/named.h>
+#include <lockstep/owned.h>
 #include <lockstep/tree.h>
 
 namespace lockstep::checkpoint {
@@ -102,7 +103,7 @@ class LOCKSTEP_API Manager {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  detail::Owned<Impl> impl_;
 };
 
 }  // namespace lockstep::checkpoint

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <lockstep/array.h>
@@ -19,16 +18,27 @@ namespace lockstep {
 
 /// (low, high) per spatial dimension, negative to crop; or by name: "VALID" (none), "SAME" (as many windows as input /
 /// stride, rounded up; the odd element at the end) or "SAME_LOWER" (at the beginning).
-struct LOCKSTEP_API ConvPadding : std::variant<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>> {
+class LOCKSTEP_API ConvPadding {
+ public:
   ConvPadding();
   ConvPadding(const ConvPadding& other);
   ConvPadding(ConvPadding&& other) noexcept;
   ConvPadding& operator=(const ConvPadding& other);
   ConvPadding& operator=(ConvPadding&& other) noexcept;
   ~ConvPadding();
-  ConvPadding(std::string name);                                            // NOLINT: implicit by design
-  ConvPadding(const char* name);                                            // NOLINT: implicit by design
-  ConvPadding(std::vector<std::pair<std::int64_t, std::int64_t>> padding);  // NOLINT: implicit by design
+  ConvPadding(std::string name);                                          // NOLINT: implicit by design
+  ConvPadding(const char* name);                                          // NOLINT: implicit by design
+  ConvPadding(std::vector<std::pair<std::int64_t, std::int64_t>> pairs);  // NOLINT: implicit by design
+
+  /// Empty where there are pairs.
+  const std::string& name() const { return name_; }
+  /// Null where there is a name.
+  const std::vector<std::pair<std::int64_t, std::int64_t>>* pairs() const { return is_name_ ? nullptr : &pairs_; }
+
+ private:
+  std::string name_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs_;
+  bool is_name_ = true;
 };
 
 /// The pairs that a padding by name means. Throws ValueError for another name, ShapeError for windows, strides and

@@ -32,6 +32,10 @@ namespace lockstep {
 ///  - promise_in_bounds: there is none (where there is one after all, it is clipped); negative ones as in clip.
 enum class IndexMode : std::uint8_t { clip, fill, wrap, promise_in_bounds };
 
+namespace detail {
+LOCKSTEP_API extern const std::optional<Operand> no_fill;  ///< Nothing.
+}
+
 // ---- XLA's gather and scatter ----------------------------------------------------------------------------------------
 
 /// Which dimensions of operand, index vectors and result correspond, as jax.lax.GatherDimensionNumbers. Index vectors
@@ -58,7 +62,7 @@ struct ScatterDims {
 /// numbers, shapes and dtypes do not fit, ValueError for mode wrap.
 LOCKSTEP_API Array gather(const ArrayOperand& operand, const ArrayOperand& indices, const GatherDims& dims,
                           const Axes& slice_sizes, IndexMode mode = IndexMode::fill,
-                          const std::optional<Operand>& fill = std::nullopt);
+                          const std::optional<Operand>& fill = detail::no_fill);
 /// The operand with updates written at the index vectors. Updates for one element apply in the row-major order of their
 /// index vectors, here and in the four below; this one keeps the last. Errors as of gather.
 LOCKSTEP_API Array scatter(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
@@ -82,11 +86,11 @@ LOCKSTEP_API Array scatter_max(const ArrayOperand& operand, const ArrayOperand& 
 /// x flattened. Throws DtypeError for indices that are no integers. jax.numpy.take.
 LOCKSTEP_API Array take(const ArrayOperand& x, const ArrayOperand& indices,
                         const std::optional<std::int64_t>& axis = std::nullopt, IndexMode mode = IndexMode::fill,
-                        const std::optional<Operand>& fill = std::nullopt);
+                        const std::optional<Operand>& fill = detail::no_fill);
 /// As take_along_axis of ops.h, with a mode; negative indices count from the end but in promise_in_bounds. Throws
 /// ValueError for wrap, DtypeError for indices that are no integers.
 LOCKSTEP_API Array take_along_axis(const ArrayOperand& x, const ArrayOperand& indices, std::int64_t axis,
-                                   IndexMode mode, const std::optional<Operand>& fill = std::nullopt);
+                                   IndexMode mode, const std::optional<Operand>& fill = detail::no_fill);
 /// x with `values` (broadcast) written at the indices along an axis; shapes of x and indices are equal but for it.
 /// Negative indices count from the end, those outside write nothing.
 LOCKSTEP_API Array put_along_axis(const ArrayOperand& x, const ArrayOperand& indices, const Operand& values,
@@ -142,13 +146,17 @@ class LOCKSTEP_API Index {
   Index(Ellipsis all);          // NOLINT: implicit by design
   Index(const Array& indices);  // NOLINT: implicit by design
 
-  const std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array>& value() const { return value_; }
+  std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array> value() const;
 
  private:
+  enum class Kind : std::uint8_t { integer, slice, newaxis, ellipsis, array };
   struct Integer {};
   Index(std::int64_t value, Integer integer);
 
-  std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array> value_;
+  Kind kind_;
+  std::int64_t integer_ = 0;
+  Slice slice_;
+  Array array_;
 };
 
 /// x[indices...], numpy's basic and advanced indexing: index(x, {0, Slice{1, 3}, ellipsis}). Arrays broadcast together;
@@ -169,7 +177,7 @@ class LOCKSTEP_API Place {
   ~Place();
 
   /// As index(), with a mode for array indices.
-  Array get(IndexMode mode = IndexMode::fill, const std::optional<Operand>& fill = std::nullopt) const;
+  Array get(IndexMode mode = IndexMode::fill, const std::optional<Operand>& fill = detail::no_fill) const;
   /// `values` broadcast to the shape of get(). Where indices name an element twice, the last value is written; the
   /// other writes apply them all. Array indices outside write nothing, or as `mode` says. Throws ShapeError where
   /// values do not broadcast, DtypeError where the dtype has no such arithmetic.

@@ -43,6 +43,10 @@ struct LstmState {
   Array c;
 };
 LOCKSTEP_TREE(LstmState, h, c);
+namespace detail {
+LOCKSTEP_API extern const SequenceOptions<Array> no_sequence;           ///< The defaults.
+LOCKSTEP_API extern const SequenceOptions<LstmState> no_lstm_sequence;  ///< The defaults.
+}  // namespace detail
 /// With the final state.
 LOCKSTEP_API std::pair<Array, LstmState> lstm(const Scope& scope, const ArrayOperand& x, const LstmOptions& options,
                                               const SequenceOptions<LstmState>& sequence);
@@ -59,12 +63,12 @@ struct RecurrentOptions {
 /// bias and recurrent_bias [3 units]; gates in the order update z, reset r, new n (Keras', with reset_after). Cho et
 /// al. 2014.
 LOCKSTEP_API std::pair<Array, Array> gru(const Scope& scope, const ArrayOperand& x, const RecurrentOptions& options,
-                                         const SequenceOptions<Array>& sequence = {});
+                                         const SequenceOptions<Array>& sequence = detail::no_sequence);
 /// h' = tanh(x W + h U + b): the hidden states and the last one. Variables kernel [features, units], recurrent_kernel
 /// [units, units], bias [units]. Elman 1990.
 LOCKSTEP_API std::pair<Array, Array> simple_rnn(const Scope& scope, const ArrayOperand& x,
                                                 const RecurrentOptions& options,
-                                                const SequenceOptions<Array>& sequence = {});
+                                                const SequenceOptions<Array>& sequence = detail::no_sequence);
 /// Options of `mgu`.
 struct MguOptions {
   std::int64_t units = 0;  ///< Of the hidden state; must be given.
@@ -77,7 +81,7 @@ struct MguOptions {
 /// Variables kernel [features, 2 units], recurrent_kernel [units, 2 units] and bias [2 units] in the order forget f
 /// (whose bias is 1 at first), new n; recurrent_bias [units], which is d. Zhou, Wu, Zhang and Zhou 2016. (Flax' MGUCell)
 LOCKSTEP_API std::pair<Array, Array> mgu(const Scope& scope, const ArrayOperand& x, const MguOptions& options,
-                                         const SequenceOptions<Array>& sequence = {});
+                                         const SequenceOptions<Array>& sequence = detail::no_sequence);
 
 /// Options of `conv_lstm`; lists have one entry for each spatial dimension, or one for all.
 struct ConvLstmOptions {
@@ -99,7 +103,7 @@ struct ConvLstmOptions {
 /// 2015. (Keras' ConvLSTM1D, ConvLSTM2D, ConvLSTM3D; return_sequences = false is the last h)
 LOCKSTEP_API std::pair<Array, LstmState> conv_lstm(const Scope& scope, const ArrayOperand& x,
                                                    const ConvLstmOptions& options,
-                                                   const SequenceOptions<LstmState>& sequence = {});
+                                                   const SequenceOptions<LstmState>& sequence = detail::no_lstm_sequence);
 
 /// layer(scope["forward"], x, false) and layer(scope["backward"], x, true), joined along the last dimension; the bool
 /// is the layer's `reverse`. Schuster and Paliwal 1997.

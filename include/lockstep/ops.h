@@ -221,11 +221,14 @@ LOCKSTEP_API Array argmin(const ArrayOperand& x, std::int64_t axis, DType dtype 
 LOCKSTEP_API std::pair<Array, Array> top_k(const ArrayOperand& x, std::int64_t k);
 
 // ---- products and indexing -------------------------------------------------------------------------------------------
+namespace detail {
+LOCKSTEP_API extern const std::pair<Axes, Axes> no_batch;  ///< No dimensions.
+}
 /// Sums of products over the dimensions `contract`, of a and of b in pairs, for each index of the `batch` ones: [batch,
 /// the rest of a, the rest of b], in the promoted dtype. Negative dimensions count from the end. Throws ShapeError
 /// where extents differ or a dimension is named twice, DtypeError for bool. (jax.lax.dot_general)
 LOCKSTEP_API Array dot_general(const ArrayOperand& a, const ArrayOperand& b, const std::pair<Axes, Axes>& contract,
-                               const std::pair<Axes, Axes>& batch = {});
+                               const std::pair<Axes, Axes>& batch = detail::no_batch);
 /// numpy.matmul: the last two dimensions, the others broadcast; vectors as numpy treats them.
 LOCKSTEP_API Array matmul(const ArrayOperand& a, const ArrayOperand& b);
 /// Rows table[i], [I..., ...]: take(table, indices, 0). Negative indices count from the end, those outside read NaN

@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -108,11 +109,13 @@ class LOCKSTEP_API Layout {
   /// From dimension 0 on: `Layout::by_dimension({"data", {}, {"model", "expert"}})`.
   static Layout by_dimension(const std::vector<DimensionAxes>& cuts);
   /// By dimension, those that are cut. A negative dimension counts from the end.
-  const std::map<std::int64_t, DimensionAxes>& cuts() const { return cuts_; }
-  bool operator==(const Layout&) const = default;
+  const std::map<std::int64_t, DimensionAxes>& cuts() const;
+  bool operator==(const Layout& other) const;
 
  private:
-  std::map<std::int64_t, DimensionAxes> cuts_;
+  void keep(std::map<std::int64_t, DimensionAxes> cuts);
+
+  std::shared_ptr<const std::map<std::int64_t, DimensionAxes>> cuts_;  // null where there are none; copies share them
 };
 LOCKSTEP_API extern const Layout replicated;  ///< Whole on every shard.
 /// Dimension `dim` cut along one axis, or along several: `sharded({"data", "model"}, 1)`.

@@ -21,12 +21,15 @@ LOCKSTEP_API Array dot_general(const ArrayOperand& a, const ArrayOperand& b, con
 LOCKSTEP_API Array matmul(const ArrayOperand& a, const ArrayOperand& b, DType result);  ///< numpy.matmul, likewise.
 LOCKSTEP_API Array einsum(std::string_view equation, const ArrayOperands& operands, DType result);  ///< Likewise.
 
+namespace detail {
+LOCKSTEP_API extern const std::optional<DType> no_dtype;  ///< Nothing.
+}
 /// Rows x [m, k] in groups, one after the other, group i of group_sizes[i] rows, each row times the matrix of its group,
 /// matrices [g, k, n]: [m, n], in the promoted dtype or in `result`. Rows behind the last group give 0, groups that
 /// would reach beyond the rows end with them. The rows are multiplied in tiles of one group each, of at most 128 rows:
 /// about m + 128 g rows in all, whatever the sizes. What a mixture of experts applies. Throws ShapeError where ranks or
 /// extents do not fit, DtypeError for sizes that are no integers. (jax.lax.ragged_dot)
 LOCKSTEP_API Array ragged_dot(const ArrayOperand& x, const ArrayOperand& matrices, const ArrayOperand& group_sizes,
-                              std::optional<DType> result = std::nullopt);
+                              const std::optional<DType>& result = detail::no_dtype);
 
 }  // namespace lockstep

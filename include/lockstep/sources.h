@@ -14,6 +14,7 @@
 #include <lockstep/array.h>
 #include <lockstep/batches.h>
 #include <lockstep/export.h>
+#include <lockstep/owned.h>
 #include <lockstep/tree.h>
 
 /// Rows read at random, changed one by one, mixed, packed and put into batches ahead of time. What a batch holds depends
@@ -182,7 +183,7 @@ class LOCKSTEP_API SourceLoader {
   class Batches;
   Tree next_tree();
 
-  std::unique_ptr<Batches> batches_;
+  lockstep::detail::Owned<Batches> batches_;
 };
 
 }  // namespace lockstep::data

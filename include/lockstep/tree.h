@@ -48,12 +48,18 @@ class LOCKSTEP_API Tree {
   Tree() = default;                                                           ///< None.
   Tree(const Array& leaf) : leaf_(leaf), kind_(Kind::leaf) {}                 // NOLINT: implicit by design
   Tree(Array&& leaf) noexcept : leaf_(std::move(leaf)), kind_(Kind::leaf) {}  // NOLINT: implicit by design
-  explicit Tree(StaticValue value);
+  /// A static value: a bool, a number or a text. A template, so that trees of arrays do not ask what converts to one.
+  template <class Value>
+  requires(!std::is_convertible_v<const Value&, const Array&> && !std::is_same_v<Value, Tree> &&
+           std::is_convertible_v<Value, StaticValue>) explicit Tree(Value value)
+      : Tree(fixed_tree(StaticValue(std::move(value)))) {}
   Tree(const Tree& other) : leaf_(other.leaf_), node_(other.node_), kind_(other.kind_) {
     if (node_ != nullptr) share();
   }
   Tree(Tree&& other) noexcept
-      : leaf_(std::move(other.leaf_)), node_(std::exchange(other.node_, nullptr)), kind_(other.kind_) {}
+      : leaf_(std::move(other.leaf_)), node_(other.node_), kind_(other.kind_) {
+    other.node_ = nullptr;
+  }
   Tree& operator=(const Tree& other) {
     Tree copy(other);
     swap(copy);
@@ -118,6 +124,7 @@ class LOCKSTEP_API Tree {
   /// A leaf of what `make()` gives, which is not moved.
   template <class Make>
   Tree(std::in_place_t, Make& make) : leaf_(make()), kind_(Kind::leaf) {}
+  static Tree fixed_tree(StaticValue value);
   /// A dict of Nones.
   static Tree blank_dict(const detail::TreeKeys& keys);
   /// Items of a list or values of a dict that this tree alone holds, to be written or moved out. Shared ones are
@@ -131,8 +138,12 @@ class LOCKSTEP_API Tree {
   void release() noexcept;
   void swap(Tree& other) noexcept {
     leaf_.swap(other.leaf_);
-    std::swap(node_, other.node_);
-    std::swap(kind_, other.kind_);
+    detail::TreeNode* const node = node_;
+    node_ = other.node_;
+    other.node_ = node;
+    const Kind kind = kind_;
+    kind_ = other.kind_;
+    other.kind_ = kind;
   }
 
   Array leaf_;
@@ -257,6 +268,14 @@ class LOCKSTEP_API MemberKeys {
   std::size_t* places_;
 };
 
+/// A number that is a static value.
+struct FixedNumber {
+  std::int64_t integer = 0;
+  double real = 0;
+  bool is_real = false;
+};
+/// Of a bool 0 or 1, of a text 0. Throws StateError where the tree is no static value.
+LOCKSTEP_API FixedNumber fixed_number(const Tree& tree);
 /// Throws StateError unless there are at least as many items.
 LOCKSTEP_API void check_items(std::size_t items, std::size_t expected);
 
@@ -344,11 +363,8 @@ struct TreeTraits<T> {
     }
   }
   static T from_tree(const Tree& tree) {
-    const StaticValue& value = tree.fixed();
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<T>(*integer);
-    if (const auto* real = std::get_if<double>(&value)) return static_cast<T>(*real);
-    const auto* truth = std::get_if<bool>(&value);
-    return truth == nullptr ? T{} : static_cast<T>(*truth);
+    const detail::FixedNumber number = detail::fixed_number(tree);
+    return number.is_real ? static_cast<T>(number.real) : static_cast<T>(number.integer);
   }
 };
 template <>

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+// What a class keeps out of its header.
+namespace lockstep::detail {
+
+/// The only owner of an object. (std::unique_ptr without its deleter, which costs a file that includes many headers more than
+/// the classes themselves)
+template <class T>
+class Owned {
+ public:
+  template <class... Arguments>
+  static Owned make(Arguments&&... arguments) {
+    Owned made;
+    made.object_ = new T(std::forward<Arguments>(arguments)...);
+    return made;
+  }
+
+  Owned() = default;
+  Owned(Owned&& other) noexcept : object_(other.release()) {}
+  Owned& operator=(Owned&& other) noexcept {
+    T* const taken = other.release();
+    reset();
+    object_ = taken;
+    return *this;
+  }
+  ~Owned() { delete object_; }
+
+  T* get() const { return object_; }
+  T& operator*() const { return *object_; }
+  T* operator->() const { return object_; }
+  bool operator==(std::nullptr_t) const { return object_ == nullptr; }
+  void reset() { delete release(); }
+  T* release() {
+    T* const object = object_;
+    object_ = nullptr;
+    return object;
+  }
+  void swap(Owned& other) noexcept { std::swap(object_, other.object_); }
+
+ private:
+  T* object_ = nullptr;
+};
+
+}  // namespace lockstep::detail
