@@ -55,14 +55,15 @@ class LOCKSTEP_API Requests {
   /// Leaves of the state at or below a path ("trainable") take these values, whose paths and types must be the same.
   void replace(std::string path, Tree values);
 
-  const std::optional<std::string>& stop_reason() const { return stop_; }
+  std::optional<std::string> stop_reason() const;
   bool saves_at_end() const { return saves_at_end_; }
   bool is_save() const { return save_; }
   const std::map<std::string, double>& hyperparameters() const { return hyperparameters_; }
   const std::map<std::string, Tree>& replaced() const { return replaced_; }
 
  private:
-  std::optional<std::string> stop_;
+  std::string stop_;
+  bool is_stop_ = false;
   bool saves_at_end_ = true;
   bool save_ = false;
   std::map<std::string, double> hyperparameters_;

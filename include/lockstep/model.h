@@ -74,6 +74,11 @@ LOCKSTEP_API Tree call_with_precision(const PrecisionPolicy& policy, const Model
 class LOCKSTEP_API Scope {
  public:
   Scope(std::shared_ptr<detail::ScopeFrame> frame, std::string path);
+  Scope(const Scope& other);
+  Scope(Scope&& other) noexcept;
+  Scope& operator=(const Scope& other);
+  Scope& operator=(Scope&& other) noexcept;
+  ~Scope();
 
   /// The child of that name; names hold no '/'.
   Scope operator[](std::string_view name) const;

@@ -6,6 +6,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/manipulation.h>
 #include <lockstep/ops.h>
 
 // Products whose result has a dtype of its own, and products of rows that belong to different matrices.
@@ -21,9 +22,6 @@ LOCKSTEP_API Array dot_general(const ArrayOperand& a, const ArrayOperand& b, con
 LOCKSTEP_API Array matmul(const ArrayOperand& a, const ArrayOperand& b, DType result);  ///< numpy.matmul, likewise.
 LOCKSTEP_API Array einsum(std::string_view equation, const ArrayOperands& operands, DType result);  ///< Likewise.
 
-namespace detail {
-LOCKSTEP_API extern const std::optional<DType> no_dtype;  ///< Nothing.
-}
 /// Rows x [m, k] in groups, one after the other, group i of group_sizes[i] rows, each row times the matrix of its group,
 /// matrices [g, k, n]: [m, n], in the promoted dtype or in `result`. Rows behind the last group give 0, groups that
 /// would reach beyond the rows end with them. The rows are multiplied in tiles of one group each, of at most 128 rows:

@@ -152,6 +152,16 @@ struct BatchFor<F, B, Before...> {
   using Type = B;
 };
 
+/// A batch, or one that may be nothing.
+template <class B>
+auto maybe_tree(B batch) {
+  if constexpr (IsOptional<B>::value) {
+    return batch ? std::optional(to_tree(std::move(*batch))) : std::nullopt;
+  } else {
+    return std::optional(to_tree(std::move(batch)));
+  }
+}
+
 /// Makes `seek` go on to a place in batches that can only be drawn one after the other. It throws DataError where they end
 /// before.
 LOCKSTEP_API void seek_by_drawing(BatchSource& source);
@@ -159,14 +169,7 @@ LOCKSTEP_API void seek_by_drawing(BatchSource& source);
 template <IsLoader B>
 BatchSource source_of(B& batches) {
   BatchSource source;
-  source.next = [&batches]() -> std::optional<Tree> {
-    if constexpr (IsOptional<std::remove_cvref_t<decltype(batches.next())>>::value) {
-      auto batch = batches.next();
-      return batch ? std::optional(to_tree(std::move(*batch))) : std::nullopt;
-    } else {
-      return to_tree(batches.next());
-    }
-  };
+  source.next = [&batches] { return maybe_tree(batches.next()); };
   source.position = [&batches]() -> data::Position { return batches.position(); };
   if constexpr (requires { batches.seek(data::Position{}); }) {
     source.seek = [&batches](data::Position at) { batches.seek(at); };
@@ -186,10 +189,7 @@ LOCKSTEP_API BatchSource drawn_batches(std::function<std::optional<Tree>()> draw
 
 template <class B>
 requires(IsGenerator<B> && !IsLoader<B>) BatchSource source_of(B& batches) {
-  return drawn_batches([&batches]() -> std::optional<Tree> {
-    auto batch = batches();
-    return batch ? std::optional(to_tree(std::move(*batch))) : std::nullopt;
-  });
+  return drawn_batches([&batches] { return maybe_tree(batches()); });
 }
 
 /// A place in a range.

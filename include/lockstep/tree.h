@@ -460,7 +460,9 @@ namespace detail {
 template <class T>
 class StructTree {
  public:
-  static Tree to_tree(T value);
+  static Tree to_tree(const T& value);
+  /// Members are moved out.
+  static Tree to_tree(T&& value);
   static T from_tree(Tree tree);
 
  private:
@@ -468,7 +470,11 @@ class StructTree {
 };
 
 template <class T>
-Tree StructTree<T>::to_tree(T value) {
+Tree StructTree<T>::to_tree(const T& value) {
+  return to_tree(T(value));
+}
+template <class T>
+Tree StructTree<T>::to_tree(T&& value) {
   const MemberKeys& members = member_keys(value);
   Tree tree = Tree::blank_dict(members.keys());
   Tree* const items = tree.own_items().data();
@@ -510,8 +516,12 @@ const MemberKeys& StructTree<T>::member_keys(T& value) {
 
 template <TreeStruct T>
 struct TreeTraits<T> {
-  static Tree to_tree(T value) { return detail::StructTree<T>::to_tree(std::move(value)); }
-  static T from_tree(Tree tree) { return detail::StructTree<T>::from_tree(std::move(tree)); }
+  static Tree to_tree(const T& value) { return detail::StructTree<T>::to_tree(value); }
+  static Tree to_tree(T&& value) { return detail::StructTree<T>::to_tree(std::move(value)); }
+  template <class TreeArgument>
+  static T from_tree(TreeArgument&& tree) {
+    return detail::StructTree<T>::from_tree(std::forward<TreeArgument>(tree));
+  }
 };
 
 }  // namespace lockstep
