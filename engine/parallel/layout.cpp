@@ -122,22 +122,29 @@ std::string leaf_text(std::string_view what, std::string_view path) {
 
 }  // namespace
 
+struct LeafLayouts::Entries {
+  std::optional<Layout> all;
+  ByPath by_path;
+};
+
 LeafLayouts::LeafLayouts(const LeafLayouts& other) = default;
 LeafLayouts::LeafLayouts(LeafLayouts&& other) noexcept = default;
 LeafLayouts& LeafLayouts::operator=(const LeafLayouts& other) = default;
 LeafLayouts& LeafLayouts::operator=(LeafLayouts&& other) noexcept = default;
 LeafLayouts::~LeafLayouts() = default;
-LeafLayouts::LeafLayouts(Layout all) : all_(std::move(all)) {}
+LeafLayouts::LeafLayouts(Layout all) : entries_(std::make_shared<const Entries>(Entries{std::move(all), {}})) {}
 LeafLayouts::LeafLayouts(std::initializer_list<std::pair<std::string, Layout>> by_path)
-    : by_path_(each_once(by_path)) {}
+    : entries_(std::make_shared<const Entries>(Entries{{}, each_once(by_path)})) {}
 
 LeafLayouts::LeafLayouts(std::vector<std::pair<std::string, Layout>> by_path)
-    : by_path_(each_once(std::move(by_path))) {}
+    : entries_(std::make_shared<const Entries>(Entries{{}, each_once(std::move(by_path))})) {}
 
 const Layout& LeafLayouts::of(std::string_view path, std::string_view what) const {
-  if (all_) return *all_;
+  static const Entries none;
+  const Entries& entries = entries_ ? *entries_ : none;  // null where it was moved away
+  if (entries.all) return *entries.all;
   const std::pair<std::string, Layout>* found = nullptr;
-  for (const auto& entry : by_path_) {
+  for (const auto& entry : entries.by_path) {
     if (!is_below(path, entry.first)) continue;
     if (found != nullptr) {
       throw MeshError(fmt::format(
@@ -149,13 +156,14 @@ const Layout& LeafLayouts::of(std::string_view path, std::string_view what) cons
   }
   if (found != nullptr) return found->second;
   std::vector<std::string_view> paths;
-  for (const auto& entry : by_path_) paths.push_back(entry.first);
+  for (const auto& entry : entries.by_path) paths.push_back(entry.first);
   throw MeshError(fmt::format("{}: no layout is given for it; there are layouts for \"{}\"; add {{\"{}\", replicated}}",
                               leaf_text(what, path), fmt::join(paths, "\", \""), path));
 }
 
 void LeafLayouts::check_used(const std::vector<std::string>& paths, std::string_view what) const {
-  for (const auto& [prefix, layout] : by_path_) {
+  if (!entries_) return;
+  for (const auto& [prefix, layout] : entries_->by_path) {
     const auto lies = [&, prefix = std::string_view(prefix)](const std::string& path) {
       return is_below(path, prefix);
     };

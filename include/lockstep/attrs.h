@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <lockstep/export.h>
+#include <lockstep/owned.h>
 #include <lockstep/types.h>
 
 namespace lockstep {
@@ -73,7 +74,7 @@ class LOCKSTEP_API Attrs {
   const AttrValue* place(std::string_view name) const;  // of at()
   [[noreturn]] void wrong_kind(std::string_view name) const;
 
-  std::shared_ptr<const Shared> shared_;  // null where there is no entry
+  detail::Shared<const Shared> shared_;  // null where there is no entry
 };
 
 /// "axes=[0,1] keep=true".

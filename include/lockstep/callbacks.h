@@ -140,7 +140,7 @@ struct EarlyStoppingOptions {
   double min_delta = 0;              ///< What is less is no improvement.
   std::int64_t patience = 0;         ///< Looks without improvement until it stops.
   Mode mode = Mode::automatic;
-  std::optional<double> baseline = std::nullopt;  ///< Improvements count once they are better than that.
+  std::optional<double> baseline = {};  ///< Improvements count once they are better than that.
   bool restore_best_weights = false;  ///< In the end, trainable and non-trainable variables are the best look's.
   std::int64_t start_from_epoch = 0;
   std::string name = {};  ///< Under which its state is saved; empty: "early_stopping <monitor>". Two need two names.

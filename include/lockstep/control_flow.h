@@ -24,7 +24,7 @@ namespace lockstep {
 /// How a scan goes over its xs.
 struct ScanOptions {
   /// How many iterations; needed where there are no xs, else checked against them.
-  std::optional<std::int64_t> length = std::nullopt;
+  std::optional<std::int64_t> length = {};
   bool reverse = false;     ///< From the last x to the first; ys stay in the order of xs.
   std::int64_t unroll = 1;  ///< Iterations written out at once: speed alone.
 };

@@ -120,8 +120,8 @@ LOCKSTEP_API Array dynamic_update_index_in_dim(const ArrayOperand& x, const Arra
 
 /// start:stop:step. Negative bounds count from the end, all are clipped to the extent, as in Python.
 struct Slice {
-  std::optional<std::int64_t> start = std::nullopt;
-  std::optional<std::int64_t> stop = std::nullopt;
+  std::optional<std::int64_t> start = {};
+  std::optional<std::int64_t> stop = {};
   std::int64_t step = 1;
 };
 struct NewAxis {};                   ///< A new dimension of extent 1.

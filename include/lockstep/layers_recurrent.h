@@ -19,9 +19,9 @@ namespace lockstep {
 /// that are no integers, a mask that is not of bool, and complex states.
 template <class State>
 struct SequenceOptions {
-  std::optional<State> initial = std::nullopt;  ///< Zeros.
-  std::optional<Array> lengths = std::nullopt;  ///< int[N]: what is behind changes no state and gives 0.
-  std::optional<Array> mask = std::nullopt;     ///< bool[N, T]: places that are not held, likewise.
+  std::optional<State> initial = {};  ///< Zeros.
+  std::optional<Array> lengths = {};  ///< int[N]: what is behind changes no state and gives 0.
+  std::optional<Array> mask = {};     ///< bool[N, T]: places that are not held, likewise.
   bool reverse = false;                         ///< From the last place to the first; results stay at their places.
 };
 

@@ -41,7 +41,7 @@ struct ModelParallelOptions {
   DebugOptions debug = {};
   Precision precision = Precision::float32;
   RowWeights weight = "weight";
-  std::optional<LossScale> loss_scale = std::nullopt;  ///< Nothing: the loss as it is.
+  std::optional<LossScale> loss_scale = {};  ///< Nothing: the loss as it is.
 };
 
 /// One training step of a model that is written for one device, as data_parallel's: forward, backward and optimizer are

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 // What a class keeps out of its header.
@@ -42,6 +43,28 @@ class Owned {
 
  private:
   T* object_ = nullptr;
+};
+
+/// An object that copies share, made by std::make_shared. Files that include its class make no std::shared_ptr of their own
+/// for it.
+template <class T>
+class Shared {
+ public:
+  Shared() = default;
+  template <class Made>
+  Shared(std::shared_ptr<Made> made)  // NOLINT: implicit by design
+      : object_(std::shared_ptr<T>(std::move(made))) {}
+
+  T* get() const { return static_cast<T*>(const_cast<void*>(object_.get())); }
+  T& operator*() const { return *get(); }
+  T* operator->() const { return get(); }
+  bool operator==(std::nullptr_t) const { return object_ == nullptr; }
+  bool operator==(const Shared& other) const { return object_ == other.object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  std::shared_ptr<T> pointer() const { return {object_, get()}; }
+
+ private:
+  std::shared_ptr<const void> object_;
 };
 
 }  // namespace lockstep::detail

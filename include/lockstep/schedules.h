@@ -39,7 +39,7 @@ LOCKSTEP_API Schedule polynomial(double initial, double end, double power, std::
 struct ExponentialDecayOptions {
   std::int64_t begin = 0;                    ///< It is `initial` up to this step.
   bool staircase = false;                    ///< By whole powers alone: constant for `steps` steps.
-  std::optional<double> end = std::nullopt;  ///< What it does not pass.
+  std::optional<double> end = {};  ///< What it does not pass.
 };
 /// initial * rate^((step - begin) / steps). Throws ValueError unless rate is > 0.
 LOCKSTEP_API Schedule exponential_decay(double initial, std::int64_t steps, double rate,

@@ -151,7 +151,7 @@ struct PrefetchOptions {
   /// 0: a batch is made when it is asked for, on the thread that asks. Nothing, the default: one thread where there is a
   /// core that devices leave it; where they take all, a batch is made when it is asked for, by the threads of devices that
   /// wait for it meanwhile.
-  std::optional<int> threads = std::nullopt;
+  std::optional<int> threads = {};
   int ahead = 2;  ///< Batches that threads make in advance.
 };
 

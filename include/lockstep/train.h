@@ -23,6 +23,7 @@
 #include <lockstep/named.h>
 #include <lockstep/optim.h>
 #include <lockstep/out_of_line.h>
+#include <lockstep/owned.h>
 #include <lockstep/parallel.h>
 #include <lockstep/precision.h>
 #include <lockstep/tree.h>
@@ -258,7 +259,7 @@ struct DataParallelOptions {
   DebugOptions debug = {};                   ///< NaNs that a step makes are errors that say where.
   Precision precision = Precision::float32;  ///< Of products and convolutions; weights stay as they are.
   RowWeights weight = "weight";
-  std::optional<LossScale> loss_scale = std::nullopt;  ///< Nothing: the loss as it is.
+  std::optional<LossScale> loss_scale = {};  ///< Nothing: the loss as it is.
   /// For trainable leaves that no layer declares: at or below a path of the trainable tree, how replicas' gradients
   /// combine.
   Named<Aggregation> aggregations = {};
@@ -326,7 +327,7 @@ class LOCKSTEP_API TrainStep {
   std::pair<TrainState, Logs> run(TrainState state, Tree batch) const;
   Function traced(const TrainState& state, const Tree& batch) const;
 
-  std::shared_ptr<const Impl> impl_;
+  detail::Shared<const Impl> impl_;
 };
 
 namespace detail {
@@ -383,7 +384,7 @@ class LOCKSTEP_API EvaluateStep {
   struct Impl;
   std::map<std::string, Weighted> run(const Tree& trainable, const Tree& non_trainable, Tree batch) const;
 
-  std::shared_ptr<const Impl> impl_;
+  detail::Shared<const Impl> impl_;
 };
 
 /// Runs the step once with V = 1 and one microbatch and once as it is, in float64, from copies of the state, and throws
