@@ -42,7 +42,9 @@ TreeLoader::TreeLoader(Tree rows, LoaderOptions options, std::string weight) : o
   structure_ = map([](const Array&) { return Array(); }, rows);
 }
 
-std::int64_t TreeLoader::batches_per_epoch() const { return batches_of(options_, rows_of(lockstep::detail::held(tables_, "[loader]"))); }
+std::int64_t TreeLoader::batches_per_epoch() const {
+  return batches_of(options_, rows_of(lockstep::detail::held(tables_, "[loader]")));
+}
 
 Tree TreeLoader::next_tree() {
   const auto [chosen, after] = batch_rows(options_, position_, rows_of(lockstep::detail::held(tables_, "[loader]")));
@@ -58,6 +60,8 @@ Tree TreeLoader::next_tree() {
   return batch.with(weight_, Tree(where(real_rows(chosen.size(), options_.batch) != 0, weight, 0)));
 }
 
-void TreeLoader::seek(Position position) { position_ = begin_at(options_, position, rows_of(lockstep::detail::held(tables_, "[loader]")), "data"); }
+void TreeLoader::seek(Position position) {
+  position_ = begin_at(options_, position, rows_of(lockstep::detail::held(tables_, "[loader]")), "data");
+}
 
 }  // namespace lockstep::data

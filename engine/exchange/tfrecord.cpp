@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <lockstep/exchange/tfrecord.h>
 #include <lockstep/error.h>
+#include <lockstep/exchange/tfrecord.h>
 
 #include "engine/data/files/file_bytes.h"
 #include "engine/data/files/mapped_file.h"

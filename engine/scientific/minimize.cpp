@@ -7,8 +7,8 @@
 #include <lockstep/error.h>
 #include <lockstep/linalg.h>
 #include <lockstep/manipulation.h>
-#include <lockstep/scientific/minimize.h>
 #include <lockstep/ravel_tree.h>
+#include <lockstep/scientific/minimize.h>
 #include <lockstep/transforms.h>
 
 namespace lockstep::detail {

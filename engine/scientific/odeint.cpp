@@ -9,8 +9,8 @@
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/manipulation.h>
-#include <lockstep/scientific/odeint.h>
 #include <lockstep/ravel_tree.h>
+#include <lockstep/scientific/odeint.h>
 
 #include "engine/api/numpy/operands.h"
 

@@ -9,9 +9,9 @@
 
 #include "engine/data/files/file_bytes.h"
 #include "engine/data/files/mapped_file.h"
+#include "engine/files/json_reader.h"
 #include "engine/text/unicode_classes.h"
 #include "engine/text/vocabulary_form.h"
-#include "engine/files/json_reader.h"
 
 namespace lockstep::data {
 namespace {

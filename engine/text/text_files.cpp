@@ -1,12 +1,11 @@
 // Text files as a string, and as a source of tokenized documents.
 
-#include <lockstep/text/text_files.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include <lockstep/error.h>
+#include <lockstep/text/text_files.h>
 
 #include "engine/data/files/mapped_file.h"
 #include "engine/text/unicode_classes.h"

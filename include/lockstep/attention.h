@@ -14,7 +14,7 @@ struct AttentionOptions {
   std::optional<Array> bias = {};    ///< Added to the logits; broadcasts to [B, N, T, S].
   std::optional<Array> mask = {};    ///< bool, true where a query sees a key; broadcasts to [B, N, T, S].
   std::optional<double> scale = {};  ///< Of the logits; 1 / sqrt(H) where there is none.
-  bool is_causal = false;                      ///< Query t sees keys 0 to t.
+  bool is_causal = false;            ///< Query t sees keys 0 to t.
   /// Query t sees keys t - left to t + right.
   std::optional<std::pair<std::int64_t, std::int64_t>> local_window_size = {};
   /// int32[B]: queries from there on give 0, keys from there on are not seen.

@@ -141,7 +141,7 @@ struct EarlyStoppingOptions {
   std::int64_t patience = 0;         ///< Looks without improvement until it stops.
   Mode mode = Mode::automatic;
   std::optional<double> baseline = {};  ///< Improvements count once they are better than that.
-  bool restore_best_weights = false;  ///< In the end, trainable and non-trainable variables are the best look's.
+  bool restore_best_weights = false;    ///< In the end, trainable and non-trainable variables are the best look's.
   std::int64_t start_from_epoch = 0;
   std::string name = {};  ///< Under which its state is saved; empty: "early_stopping <monitor>". Two need two names.
 };
@@ -256,7 +256,7 @@ struct NanGuardOptions {
   OnNan action = OnNan::stop;
   /// Logs; those that a step does not have are passed over, and norms of gradients where a LossScale has answered them by
   /// becoming smaller.
-  std::vector<std::string> watched = {"loss", "grad_norm"};
+  detail::OutOfLine<std::vector<std::string>> watched = {"loss", "grad_norm"};
   std::int64_t most_skips = 10;  ///< More than so many in a row end the run.
   std::function<void(const StepReport& report, const std::string& text)> on_found = {};
 };
@@ -384,7 +384,7 @@ class LOCKSTEP_API ProgressBar final : public Callback {
 struct CsvLoggerOptions {
   /// In this order; empty: step, epoch and then the logs as they first appear. A name that a row does not have is an empty
   /// cell.
-  std::vector<std::string> columns = {};
+  detail::OutOfLine<std::vector<std::string>> columns = {};
   std::string rate = {};   ///< The name of a column with rows a second since the last row; empty: none.
   std::int64_t every = 0;  ///< Steps; 0: TrainerOptions::log_every.
 };

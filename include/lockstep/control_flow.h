@@ -93,9 +93,7 @@ struct WhileBody {
   static_assert(!takes<Body, Carry> || is_tree<Returned<Body, Carry>>,
                 "while_loop: body must return the next carry, a tree");
 
-  static std::function<Tree(const Tree&)> of(const Body& body) {
-    return of_one(rule_function<Body, Carry>(body));
-  }
+  static std::function<Tree(const Tree&)> of(const Body& body) { return of_one(rule_function<Body, Carry>(body)); }
 };
 template <class Cond, class Carry>
 struct WhileCondition {

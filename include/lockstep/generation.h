@@ -48,7 +48,7 @@ struct GenerateOptions {
   std::int64_t tokens = 0;  ///< How many; must be given.
   SamplingOptions sampling = {};
   std::optional<std::int64_t> stop = {};  ///< A row that has drawn it ends; what follows is it again.
-  std::int64_t chunk = 64;                          ///< Tokens of a prompt that go through the model at a time.
+  std::int64_t chunk = 64;                ///< Tokens of a prompt that go through the model at a time.
 };
 /// What was drawn.
 struct Generated {

@@ -11,6 +11,7 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/ops.h>
+#include <lockstep/out_of_line.h>
 
 namespace lockstep {
 
@@ -42,19 +43,20 @@ LOCKSTEP_API extern const std::optional<Operand> no_fill;  ///< Nothing.
 /// lie along the last dimension of the indices; dimensions of the result that offset_dims does not name run through
 /// them.
 struct GatherDims {
-  Axes offset_dims;                       ///< Of the result: those that run through a window.
-  Axes collapsed_slice_dims;              ///< Of the operand: windows of extent 1, left out of the result.
-  Axes start_index_map;                   ///< Of the operand: which one each element of an index vector counts.
-  Axes operand_batching_dims = {};        ///< Of the operand: matched with those of the indices, one window a pair.
-  Axes start_indices_batching_dims = {};  ///< Their partners among the dimensions of the indices.
+  Axes offset_dims;           ///< Of the result: those that run through a window.
+  Axes collapsed_slice_dims;  ///< Of the operand: windows of extent 1, left out of the result.
+  Axes start_index_map;       ///< Of the operand: which one each element of an index vector counts.
+  detail::OutOfLine<Axes> operand_batching_dims =
+      {};  ///< Of the operand: matched with those of the indices, one window a pair.
+  detail::OutOfLine<Axes> start_indices_batching_dims = {};  ///< Their partners among the dimensions of the indices.
 };
 /// As jax.lax.ScatterDimensionNumbers.
 struct ScatterDims {
-  Axes update_window_dims;                  ///< Of the updates: those that run through a window.
-  Axes inserted_window_dims;                ///< Of the operand: windows of extent 1, which the updates lack.
-  Axes scatter_dims_to_operand_dims;        ///< Of the operand: which one each element of an index vector counts.
-  Axes operand_batching_dims = {};          ///< Of the operand: matched with those of the indices.
-  Axes scatter_indices_batching_dims = {};  ///< Their partners among the dimensions of the indices.
+  Axes update_window_dims;            ///< Of the updates: those that run through a window.
+  Axes inserted_window_dims;          ///< Of the operand: windows of extent 1, which the updates lack.
+  Axes scatter_dims_to_operand_dims;  ///< Of the operand: which one each element of an index vector counts.
+  detail::OutOfLine<Axes> operand_batching_dims = {};          ///< Of the operand: matched with those of the indices.
+  detail::OutOfLine<Axes> scatter_indices_batching_dims = {};  ///< Their partners among the dimensions of the indices.
 };
 
 /// Windows of extents `slice_sizes` that begin at the index vectors. `fill` is what mode fill reads outside; without

@@ -36,9 +36,9 @@ extern template class LOCKSTEP_API detail::OutOfLine<std::map<char, std::int64_t
 
 /// Options of `einsum_dense`.
 struct EinsumDenseOptions {
-  std::string equation;                       ///< "...x,kernel->result", as einsum's: "btf,fhd->bthd".
+  std::string equation;  ///< "...x,kernel->result", as einsum's: "btf,fhd->bthd".
   detail::OutOfLine<std::map<char, std::int64_t>> extents = {};  ///< Of the kernel's letters that x has not.
-  std::string bias_axes = {};                 ///< Letters of the result that a bias has; empty: no bias.
+  std::string bias_axes = {};  ///< Letters of the result that a bias has; empty: no bias.
   Initializer kernel_initializer = initializers::glorot_uniform();
   Initializer bias_initializer = initializers::zeros();
   Aggregation aggregation = Aggregation::none;  ///< Of kernel and bias.

@@ -10,6 +10,7 @@
 #include <lockstep/initializers.h>
 #include <lockstep/layers_convolution.h>
 #include <lockstep/model.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/tree.h>
 
 // Recurrent layers: one loop over T of sequences [N, T, features], or of images.
@@ -22,7 +23,7 @@ struct SequenceOptions {
   std::optional<State> initial = {};  ///< Zeros.
   std::optional<Array> lengths = {};  ///< int[N]: what is behind changes no state and gives 0.
   std::optional<Array> mask = {};     ///< bool[N, T]: places that are not held, likewise.
-  bool reverse = false;                         ///< From the last place to the first; results stay at their places.
+  bool reverse = false;               ///< From the last place to the first; results stay at their places.
 };
 
 /// Options of `lstm`.
@@ -85,11 +86,12 @@ LOCKSTEP_API std::pair<Array, Array> mgu(const Scope& scope, const ArrayOperand&
 
 /// Options of `conv_lstm`; lists have one entry for each spatial dimension, or one for all.
 struct ConvLstmOptions {
-  std::int64_t filters = 0;  ///< Channels of the hidden state; must be given.
-  Axes kernel = {3};         ///< Of both convolutions.
-  Axes strides = {1};        ///< Of the one of the input, as padding and dilation: that of the state is same.
+  std::int64_t filters = 0;              ///< Channels of the hidden state; must be given.
+  detail::OutOfLine<Axes> kernel = {3};  ///< Of both convolutions.
+  detail::OutOfLine<Axes> strides = {
+      1};  ///< Of the one of the input, as padding and dilation: that of the state is same.
   Padding padding = Padding::same;
-  Axes dilation = {1};
+  detail::OutOfLine<Axes> dilation = {1};
   bool use_bias = true;
   bool unit_forget_bias = true;  ///< The forget gate's bias is 1 at first; false: 0. Jozefowicz et al. 2015.
   Initializer kernel_initializer = initializers::glorot_uniform();
@@ -101,9 +103,9 @@ struct ConvLstmOptions {
 /// [window..., C, 4 filters], recurrent_kernel [window..., filters, 4 filters], bias [4 filters]; gates in the order
 /// input, forget, cell, output. Throws ShapeError and ValueError for inputs and options that do not fit. Shi et al.
 /// 2015. (Keras' ConvLSTM1D, ConvLSTM2D, ConvLSTM3D; return_sequences = false is the last h)
-LOCKSTEP_API std::pair<Array, LstmState> conv_lstm(const Scope& scope, const ArrayOperand& x,
-                                                   const ConvLstmOptions& options,
-                                                   const SequenceOptions<LstmState>& sequence = detail::no_lstm_sequence);
+LOCKSTEP_API std::pair<Array, LstmState> conv_lstm(
+    const Scope& scope, const ArrayOperand& x, const ConvLstmOptions& options,
+    const SequenceOptions<LstmState>& sequence = detail::no_lstm_sequence);
 
 /// layer(scope["forward"], x, false) and layer(scope["backward"], x, true), joined along the last dimension; the bool
 /// is the layer's `reverse`. Schuster and Paliwal 1997.

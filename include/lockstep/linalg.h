@@ -154,8 +154,9 @@ class LOCKSTEP_API NormOrder {
   NormOrder& operator=(NormOrder&& other) noexcept;
   ~NormOrder();
   template <class T>
-  requires std::is_arithmetic_v<T> NormOrder(T number) : NormOrder(static_cast<double>(number), Number()) {}  // NOLINT: implicit
-  NormOrder(const char* name);  // NOLINT: implicit by design
+  requires std::is_arithmetic_v<T> NormOrder(T number)
+      : NormOrder(static_cast<double>(number), Number()) {}  // NOLINT: implicit
+  NormOrder(const char* name);                               // NOLINT: implicit by design
 
   const std::optional<double>& number() const { return number_; }
   const std::string& name() const { return name_; }

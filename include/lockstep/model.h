@@ -31,7 +31,8 @@ struct VariableSpec {
   DType dtype = float32;
   Initializer initializer = initializers::zeros();
   Aggregation aggregation = Aggregation::none;
-  detail::OutOfLine<std::optional<Layout>> layout = {};  ///< Where model_parallel trains it: goes before the rules of its map.
+  detail::OutOfLine<std::optional<Layout>> layout =
+      {};  ///< Where model_parallel trains it: goes before the rules of its map.
   /// Whether a trainable one is given in the compute dtype of its scope's precision; false: as it is kept.
   bool cast = true;
 };

@@ -187,9 +187,10 @@ extern template class LOCKSTEP_API detail::OutOfLine<std::vector<LeafLayouts>>;
 /// Where a map runs and how its arguments and results are cut.
 struct PmapOptions {
   Mesh mesh = {};
-  detail::OutOfLine<std::vector<LeafLayouts>> in = {};   ///< One per argument.
-  detail::OutOfLine<std::vector<LeafLayouts>> out = {};  ///< One per result (one when the function returns a single tree).
-  bool keep_cut = false;              ///< Whether results that their layouts cut stay cut, as `is_cut` says.
+  detail::OutOfLine<std::vector<LeafLayouts>> in = {};  ///< One per argument.
+  detail::OutOfLine<std::vector<LeafLayouts>> out =
+      {};                 ///< One per result (one when the function returns a single tree).
+  bool keep_cut = false;  ///< Whether results that their layouts cut stay cut, as `is_cut` says.
 };
 
 namespace detail {

@@ -21,8 +21,8 @@ namespace lockstep {
 
 /// Attention over a sequence that is cut along a mesh axis.
 struct SequenceAttentionOptions {
-  std::string axis;                            ///< That cuts dimension 1 of query, key and value; must be given.
-  bool is_causal = false;                      ///< Position t of the whole sequence sees positions 0 to t.
+  std::string axis;                  ///< That cuts dimension 1 of query, key and value; must be given.
+  bool is_causal = false;            ///< Position t of the whole sequence sees positions 0 to t.
   std::optional<double> scale = {};  ///< Of the logits; 1 / sqrt(H) where there is none.
   /// bool[B, S], of this replica's keys: true where a key is seen.
   std::optional<Array> key_mask = {};

@@ -53,7 +53,8 @@ extern template class LOCKSTEP_API detail::OutOfLine<std::vector<LayoutMap>>;
 /// Where a function on whole arrays runs and how its arguments and results are cut.
 struct PartitionOptions {
   Mesh mesh = {};
-  detail::OutOfLine<std::vector<LayoutMap>> in = {};  ///< One for each argument; paths are those of its leaves ("" of an array).
+  detail::OutOfLine<std::vector<LayoutMap>> in =
+      {};  ///< One for each argument; paths are those of its leaves ("" of an array).
   /// One for each result, or for the single tree there is; empty: as they come.
   detail::OutOfLine<std::vector<LayoutMap>> out = {};
   /// Collectives that nobody asked for are MeshErrors that propose a reshard.
@@ -82,8 +83,8 @@ template <class F>
 auto partitioned(F function, PartitionOptions options) {
   auto call = [function = std::move(function), options = std::move(options)]<class... Args>(Args&&... args) {
     using Call = detail::CallOf<F, std::remove_cvref_t<Args>...>;
-    return from_tree<typename Call::Result>(detail::partition_call(Call::function(function), options,
-                                                                   Call::forwarded_trees(std::forward<Args>(args)...)));
+    return from_tree<typename Call::Result>(
+        detail::partition_call(Call::function(function), options, Call::forwarded_trees(std::forward<Args>(args)...)));
   };
   return detail::transformed<F>(std::move(call));
 }

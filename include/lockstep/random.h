@@ -82,7 +82,8 @@ LOCKSTEP_API bool key_reuse_checks();  ///< Whether they are on.
 // binomial.
 
 /// Unsigned integers of 8, 16, 32 or 64 random bits.
-LOCKSTEP_API Array bits(const ArrayOperand& key, const Shape& shape, int width = 32, const Placement& placement = lockstep::detail::unplaced);
+LOCKSTEP_API Array bits(const ArrayOperand& key, const Shape& shape, int width = 32,
+                        const Placement& placement = lockstep::detail::unplaced);
 /// x in a narrower float dtype, bfloat16 or float16, rounded up or down at random: of the two numbers beside x, the
 /// nearer one more often, so that the mean over draws is x. What the dtype holds stays, as infinities and NaN do; beyond
 /// its largest number is infinity. Element i takes random bits i of the key, whatever devices there are; x is widened or
@@ -101,7 +102,8 @@ LOCKSTEP_API Array normal(const ArrayOperand& key, const Shape& shape, DType dty
 /// is infinite. Bounds on one side and beyond 2 are drawn by the inverse of the tail, where JAX's formula has few
 /// numbers left. Scalars with low >= high throw ValueError.
 LOCKSTEP_API Array truncated_normal(const ArrayOperand& key, const Operand& low, const Operand& high,
-                                    const Shape& shape, DType dtype = float32, const Placement& placement = lockstep::detail::unplaced);
+                                    const Shape& shape, DType dtype = float32,
+                                    const Placement& placement = lockstep::detail::unplaced);
 /// exp(sigma * standard normal).
 LOCKSTEP_API Array lognormal(const ArrayOperand& key, const Operand& sigma, const Shape& shape, DType dtype = float32,
                              const Placement& placement = lockstep::detail::unplaced);
@@ -128,16 +130,19 @@ LOCKSTEP_API Array rayleigh(const ArrayOperand& key, const Operand& scale, const
                             const Placement& placement = lockstep::detail::unplaced);
 /// Distribution function 1 - exp(-(x / scale)^concentration) for x >= 0.
 LOCKSTEP_API Array weibull_min(const ArrayOperand& key, const Operand& scale, const Operand& concentration,
-                               const Shape& shape, DType dtype = float32, const Placement& placement = lockstep::detail::unplaced);
+                               const Shape& shape, DType dtype = float32,
+                               const Placement& placement = lockstep::detail::unplaced);
 /// The length of a standard normal vector in three dimensions.
 LOCKSTEP_API Array maxwell(const ArrayOperand& key, const Shape& shape, DType dtype = float32,
                            const Placement& placement = lockstep::detail::unplaced);
 /// location + scale * (maxwell with a random sign).
 LOCKSTEP_API Array double_sided_maxwell(const ArrayOperand& key, const Operand& location, const Operand& scale,
-                                        const Shape& shape, DType dtype = float32, const Placement& placement = lockstep::detail::unplaced);
+                                        const Shape& shape, DType dtype = float32,
+                                        const Placement& placement = lockstep::detail::unplaced);
 /// Triangular on [left, right] with its peak at mode.
 LOCKSTEP_API Array triangular(const ArrayOperand& key, const Operand& left, const Operand& mode, const Operand& right,
-                              const Shape& shape, DType dtype = float32, const Placement& placement = lockstep::detail::unplaced);
+                              const Shape& shape, DType dtype = float32,
+                              const Placement& placement = lockstep::detail::unplaced);
 /// The inverse Gaussian distribution of scale 1.
 LOCKSTEP_API Array wald(const ArrayOperand& key, const Operand& mean, const Shape& shape, DType dtype = float32,
                         const Placement& placement = lockstep::detail::unplaced);
@@ -198,7 +203,8 @@ LOCKSTEP_API Array rademacher(const ArrayOperand& key, const Shape& shape, DType
 LOCKSTEP_API Array randint(const ArrayOperand& key, const Shape& shape, const Operand& low, const Operand& high,
                            DType dtype = int32, const Placement& placement = lockstep::detail::unplaced);
 /// 0, 1, ..., n-1 in random order.
-LOCKSTEP_API Array permutation(const ArrayOperand& key, std::int64_t n, const Placement& placement = lockstep::detail::unplaced);
+LOCKSTEP_API Array permutation(const ArrayOperand& key, std::int64_t n,
+                               const Placement& placement = lockstep::detail::unplaced);
 /// `x` with its slices along `axis` in random order; `independent`: each line along the axis in an order of its own. A
 /// Cut throws MeshError.
 LOCKSTEP_API Array permutation(const ArrayOperand& key, const ArrayOperand& x, std::int64_t axis = 0,
@@ -224,7 +230,8 @@ struct CategoricalOptions {
 };
 /// int32 classes of probabilities softmax(logits), by the Gumbel-max trick.
 LOCKSTEP_API Array categorical(const ArrayOperand& key, const ArrayOperand& logits,
-                               const CategoricalOptions& options = {}, const Placement& placement = lockstep::detail::unplaced);
+                               const CategoricalOptions& options = {},
+                               const Placement& placement = lockstep::detail::unplaced);
 /// Trials of probability p up to the first success: 1, 2, ..., the dtype's largest integer for more; 0 for a p of an
 /// array outside (0, 1]. A scalar p outside throws ValueError.
 LOCKSTEP_API Array geometric(const ArrayOperand& key, const Operand& p, const Shape& shape, DType dtype = int32,

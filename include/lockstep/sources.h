@@ -14,6 +14,7 @@
 #include <lockstep/array.h>
 #include <lockstep/batches.h>
 #include <lockstep/export.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/owned.h>
 #include <lockstep/tree.h>
 
@@ -120,8 +121,8 @@ LOCKSTEP_API SourcePtr unbatch_rows(SourcePtr source, std::int64_t size);
 
 /// How `mix` draws from several sources.
 struct MixOptions {
-  std::vector<double> weights = {};  ///< One a source, in any scale; none: all alike.
-  std::uint64_t seed = 0;            ///< Of the order.
+  lockstep::detail::OutOfLine<std::vector<double>> weights = {};  ///< One a source, in any scale; none: all alike.
+  std::uint64_t seed = 0;                                         ///< Of the order.
   /// How many rows the mixture has; a source that ends is read again in another order. 0: as many as no row is read
   /// twice for.
   std::int64_t rows = 0;

@@ -22,6 +22,7 @@
 #include <lockstep/metrics.h>
 #include <lockstep/model.h>
 #include <lockstep/named.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/owned.h>
 #include <lockstep/train.h>
 #include <lockstep/tree.h>
@@ -56,7 +57,7 @@ struct TrainerOptions {
   /// A resume under another value is refused.
   Named<std::string> manifest = {};
   /// Entries of the manifest that may be others; {"*"}: all.
-  std::vector<std::string> accept_changes = {};
+  detail::OutOfLine<std::vector<std::string>> accept_changes = {};
 };
 
 /// Throws CheckpointError naming the first entry that differs between what a run was saved under and now, and how to go

@@ -158,8 +158,8 @@ template <class F>
 auto vmap(F function, VmapOptions options = {}) {
   auto call = [function = std::move(function), options = std::move(options)]<class... Args>(const Args&... args) {
     using Call = detail::CallOf<F, Args...>;
-    return from_tree<typename Call::Result>(detail::vmap(Call::function(function), Call::trees(args...), options.in_axes,
-                                                         options.out_axis, options.axis_name));
+    return from_tree<typename Call::Result>(detail::vmap(Call::function(function), Call::trees(args...),
+                                                         options.in_axes, options.out_axis, options.axis_name));
   };
   return detail::transformed<F>(std::move(call));
 }

@@ -56,8 +56,7 @@ class LOCKSTEP_API Tree {
   Tree(const Tree& other) : leaf_(other.leaf_), node_(other.node_), kind_(other.kind_) {
     if (node_ != nullptr) share();
   }
-  Tree(Tree&& other) noexcept
-      : leaf_(std::move(other.leaf_)), node_(other.node_), kind_(other.kind_) {
+  Tree(Tree&& other) noexcept : leaf_(std::move(other.leaf_)), node_(other.node_), kind_(other.kind_) {
     other.node_ = nullptr;
   }
   Tree& operator=(const Tree& other) {

@@ -21,7 +21,9 @@ const Shape& KernelCall::operand_shape(std::size_t i) const { return at(operands
 const Shape& KernelCall::result_shape(std::size_t i) const { return at(results_, i, "result").shape; }
 DType KernelCall::operand_dtype(std::size_t i) const { return at(operands_, i, "operand").dtype; }
 DType KernelCall::result_dtype(std::size_t i) const { return at(results_, i, "result").dtype; }
-const void* KernelCall::operand_data(std::size_t i, DType wanted) const { return data(operands_, i, "operand", wanted); }
+const void* KernelCall::operand_data(std::size_t i, DType wanted) const {
+  return data(operands_, i, "operand", wanted);
+}
 void* KernelCall::result_data(std::size_t i, DType wanted) const { return data(results_, i, "result", wanted); }
 std::size_t KernelCall::operand_size(std::size_t i) const {
   return static_cast<std::size_t>(operands_[i].shape.size());

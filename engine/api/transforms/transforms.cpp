@@ -169,7 +169,8 @@ Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
           const std::vector<std::optional<std::int64_t>>& in_axes, std::int64_t out_axis,
           const std::string& axis_name) {
   if (in_axes.empty() && !arguments.empty()) {
-    return vmap(function, arguments, std::vector<std::optional<std::int64_t>>(arguments.size(), 0), out_axis, axis_name);
+    return vmap(function, arguments, std::vector<std::optional<std::int64_t>>(arguments.size(), 0), out_axis,
+                axis_name);
   }
   if (in_axes.size() != arguments.size()) {
     throw ValueError(fmt::format("vmap: {} entries of in_axes for {} arguments; give one per argument", in_axes.size(),

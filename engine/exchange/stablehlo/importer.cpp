@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
-#include <lockstep/function.h>
 #include <lockstep/exchange/stablehlo.h>
+#include <lockstep/function.h>
 #include <lockstep/traced_types.h>
 #include <lockstep/tree.h>
 

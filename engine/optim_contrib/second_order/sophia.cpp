@@ -3,8 +3,8 @@
 #include <lockstep/control_flow.h>
 #include <lockstep/derivatives.h>
 #include <lockstep/error.h>
-#include <lockstep/random.h>
 #include <lockstep/optim_contrib/second_order.h>
+#include <lockstep/random.h>
 
 #include "engine/optim/adam_family.h"
 #include "engine/optim/arguments.h"

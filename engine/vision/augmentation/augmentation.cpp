@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include <lockstep/vision/augmentation.h>
 #include <lockstep/error.h>
+#include <lockstep/vision/augmentation.h>
 
 #include "engine/vision/augmentation/drawn_geometry.h"
 #include "engine/vision/augmentation/pixels.h"

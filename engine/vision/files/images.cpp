@@ -1,7 +1,7 @@
 #include <utility>
 
-#include <lockstep/vision/image_files.h>
 #include <lockstep/error.h>
+#include <lockstep/vision/image_files.h>
 
 #include "engine/data/files/class_folders.h"
 #include "engine/data/files/mapped_file.h"

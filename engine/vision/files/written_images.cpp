@@ -3,12 +3,12 @@
 #include <fstream>
 #include <string>
 
-#include <lockstep/vision/image_files.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/vision/image_files.h>
 
-#include "engine/vision/files/image_encoders.h"
 #include "engine/vision/augmentation/pixels.h"
+#include "engine/vision/files/image_encoders.h"
 
 namespace lockstep::data {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
-#include <lockstep/vision/image.h>
 #include <lockstep/indexing.h>
 #include <lockstep/manipulation.h>
+#include <lockstep/vision/image.h>
 
 #include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"

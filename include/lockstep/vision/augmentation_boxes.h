@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <optional>
 
-#include <lockstep/vision/augmentation_colors.h>
 #include <lockstep/batches.h>
-#include <lockstep/vision/bounding_boxes.h>
 #include <lockstep/export.h>
 #include <lockstep/sources.h>
+#include <lockstep/vision/augmentation_colors.h>
+#include <lockstep/vision/bounding_boxes.h>
 
 /// Boxes that move with their image: each function is the one of that name that changes images (vision/augmentation.h,
 /// vision/augmentation_geometry.h), with the same arguments and, where it draws, the same key; so are its errors. A box becomes

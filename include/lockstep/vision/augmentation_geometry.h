@@ -3,11 +3,11 @@
 #include <array>
 #include <optional>
 
-#include <lockstep/vision/augmentation_colors.h>
 #include <lockstep/batches.h>
 #include <lockstep/export.h>
-#include <lockstep/vision/image.h>
 #include <lockstep/sources.h>
+#include <lockstep/vision/augmentation_colors.h>
+#include <lockstep/vision/image.h>
 
 /// Images turned, scaled and bent, for map_rows: [height, width, channels] of uint8 or float32. Each pixel of the result
 /// is read at another place of the image, between its pixels, whose middles have whole numbers: x to the right, y down. A

@@ -156,6 +156,7 @@ LOCKSTEP_API const std::vector<std::string_view>& image_classifier_names();
 /// The classifier of that name with its defaults, of 10 classes. Throws ValueError listing the names.
 LOCKSTEP_API Model<Array, Array> find_image_classifier(std::string_view name);
 /// With so many classes, and options as `find` asks for them.
-LOCKSTEP_API Model<Array, Array> find_image_classifier(std::string_view name, std::int64_t classes, OptionsByName& options);
+LOCKSTEP_API Model<Array, Array> find_image_classifier(std::string_view name, std::int64_t classes,
+                                                       OptionsByName& options);
 
 }  // namespace lockstep::models
