@@ -2,7 +2,7 @@
 function(lockstep_add_printing_test test target expected)
   add_test(NAME ${test} COMMAND ${CMAKE_COMMAND} -D "PROGRAM=$<TARGET_FILE:${target}>" -D "EXPECTED=${expected}"
     -P "${PROJECT_SOURCE_DIR}/tests/docs/prints.cmake")
-  set_tests_properties(${test} PROPERTIES LABELS unit TIMEOUT 300)
+  set_tests_properties(${test} PROPERTIES LABELS docs TIMEOUT 300)
 endfunction()
 
 # lockstep_read_document(<file> <top> <body> <printed>): its ```cpp blocks at file scope and in main, and its ```text

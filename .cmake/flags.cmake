@@ -23,8 +23,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ${PROJECT_IS_TOP_LEVEL})
 # No contraction: a fused multiply-add has other bits, and only definitions may write one. Position-independent throughout,
 # so that objects and precompiled headers serve library, program and tests alike.
 add_compile_options(-Wall -Wextra -ffp-contract=off -fPIC)
-if(NOT PROJECT_IS_TOP_LEVEL)
-  # What the other project allows its own sums must not change ours.
+get_directory_property(options COMPILE_OPTIONS)
+if("${CMAKE_CXX_FLAGS} ${options}" MATCHES "-(O|f)fast")
+  # What another project allows its own sums must not change ours.
   add_compile_options(-fno-fast-math)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -13,6 +13,10 @@ set(backend_targets ${backends} ${communicators})
 list(TRANSFORM backend_targets PREPEND lockstep_backend_)
 
 # For tests that need more than their own stage: all of it, statically, so that hidden symbols are there too.
+get_property(modules GLOBAL PROPERTY lockstep_modules)
+if(modules)
+  list(APPEND backend_targets lockstep_backend_modules)
+endif()
 set(core_targets ${stage_targets} ${backend_targets} lockstep_backends)
 get_property(components GLOBAL PROPERTY lockstep_components)
 list(TRANSFORM components PREPEND lockstep_ OUTPUT_VARIABLE component_targets)
@@ -34,10 +38,12 @@ list(REMOVE_DUPLICATES libraries)
 # the libraries.
 set(rpath "$ORIGIN/lockstep")
 set(program_rpath "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/lockstep")
+set(module_rpath "$ORIGIN/..")
 if(NOT LOCKSTEP_BUNDLE)
   get_property(rpath GLOBAL PROPERTY lockstep_rpath)
   list(REMOVE_DUPLICATES rpath)
   set(program_rpath "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${rpath}")
+  set(module_rpath "${rpath}")
 endif()
 add_library(lockstep SHARED ${objects})
 target_link_libraries(lockstep PRIVATE ${libraries})
@@ -49,7 +55,17 @@ set_target_properties(lockstep PROPERTIES
   VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   INSTALL_RPATH "${rpath}")
+# What is loaded by name in the build tree.
+get_property(loaded GLOBAL PROPERTY lockstep_loaded_libraries)
+list(TRANSFORM loaded REPLACE "/[^/]*$" "")
+set_target_properties(lockstep PROPERTIES BUILD_RPATH "${loaded}")
+list(TRANSFORM loaded PREPEND "LINKER:-rpath,")
+target_link_options(lockstep_everything INTERFACE ${loaded})
 add_library(lockstep::lockstep ALIAS lockstep)
+if(modules)
+  add_dependencies(lockstep ${modules})
+  set_target_properties(${modules} PROPERTIES INSTALL_RPATH "${module_rpath}")
+endif()
 
 # lockstep::<component>, liblockstep_<component>.so.
 set(component_libraries "")

@@ -2,14 +2,20 @@
 #
 #   lockstep_package(<folder below build/deps> <what is shown>
 #     WHEEL <requirement> <platform tag> <sha256> <what to keep of it, "a b c", or all> [...]   from PyPI, by `pip download`
+#     SDIST <requirement> <sha256> "<path in it>=<where that goes> ..." [...]   source archives from PyPI
 #     DEB   <package> <version> <sha256> [...]            from Debian 12, by `apt-get download`, unpacked by `dpkg -x`
 #     FROM  <folder...>                                   moved up from where the wheel has them
 #     LINK  <link> <target> [...]                         links to make, which wheels cannot hold
 #
-# When Debian's archive has moved on to a newer version: `apt-get download <package>`, `sha256sum`, and edit here.
+# PyPI keeps every file as it is, so what is there comes from there, small libraries out of the sources of Python packages
+# that are built on them, compared with the library's own release. Debian's archive replaces a version by the next one; then
+# an error says what to do. A folder's name has the version, so that checkouts of several versions may share build/deps.
 
-lockstep_package(ninja "Ninja 1.11.1, 0.1 MB"
-  DEB ninja-build 1.11.1-2~deb12u1 e75fe14ee81334f52efe955aaaddac07d26f117bac60488ea19ea7a8b564e62c)
+lockstep_package(ninja-1.11.1 "Ninja 1.11.1, 0.4 MB"
+  WHEEL ninja==1.11.1.4 manylinux2010_x86_64
+          096487995473320de7f65d622c3f1d16c3ad174797602218ca8c967f51ec38a0
+          "*/scripts/ninja *LICENSE*"
+  FROM ninja-1.11.1.4.data/scripts)
 
 # libtorch_cpu.so itself needs libcudart and libcupti, which its own rpath finds beside it. Its include folder also holds
 # another oneDNN and another fmt: only ATen's own headers are kept.
@@ -35,28 +41,42 @@ lockstep_package(onednn "oneDNN 3.2, 39 MB (55 MB unpacked)"
   FROM onednn_cpu_gomp-2023.2.0.data/data onednn_devel_cpu_gomp-2023.2.0.data/data
   LINK lib/libdnnl.so.3 libdnnl.so.3.2)
 
-lockstep_package(fmt "fmt 9.1, 0.3 MB"
-  DEB libfmt-dev 9.1.0+ds1-2 c8fa00dd0269e6eda9fd06668df3d720de4b5a1f647dcd3c6e0ba63f0cbf2150
-      libfmt9 9.1.0+ds1-2 c3d405b6eabb1a521b60a57509826707f0e6f92b41cdfaae06bf1d7c37da2166)
+lockstep_package(fmt-12.1 "fmt 12.1, 0.4 MB"
+  WHEEL cmeel-fmt==12.1.0 manylinux_2_28_x86_64
+          3b3c13205b5ad09552692bf4bc9e262396176e87da6ec21f5f73a94871ab86b6
+          "*/include/fmt/* */lib/libfmt.so.12"
+  FROM cmeel.prefix
+  LINK lib/libfmt.so libfmt.so.12)
 
-lockstep_package(doctest "doctest 2.4.9, 0.2 MB"
-  DEB doctest-dev 2.4.9~ds-1 b1b43598b8e7f347af1c00f2263f0a19af4c632c808a6fc78a0617eb494c2c94)
+lockstep_package(zlib-1.3.1 "zlib 1.3.1, 0.3 MB"
+  WHEEL cmeel-zlib==1.3.1 manylinux_2_28_x86_64
+          7f95b4ed5090fb0fef195f52485f3719dd60213e67a4c07ac4718660bd24da25
+          "*/include/* */lib/libz.so.1"
+  FROM cmeel.prefix
+  LINK lib/libz.so libz.so.1)
 
-lockstep_package(cli11 "CLI11 2.1, 0.1 MB"
-  DEB libcli11-dev 2.1.2+ds-1 f1f6ee9ec053e0e0bcec47345e241b6a8ee006321248b4329e9ce88d2b4b64a8)
+lockstep_package(json-3.11.2 "nlohmann-json 3.11.2, 0.2 MB"
+  WHEEL nlohmann-json==3.11.2 any
+          e287e726ba1cf04d8f16bc0a77c05a194bab580cdaa85bf7117f82e3434ab1ec
+          all
+  FROM nlohmann_json)
 
-lockstep_package(tomlplusplus "toml++ 3.3, 0.1 MB"
-  DEB libtomlplusplus-dev 3.3.0+ds-1 2779cce0001466dcf60eb6262ff68a888d49f9e30aee80c499d1d4f6f9f6e12e)
+lockstep_package(doctest-2.4.9 "doctest 2.4.9, out of ruckig's sources, 0.3 MB"
+  SDIST ruckig==0.9.2 ddcb4e14758d063bc8aeca982c6e53ca1ad71f2e887e5467f7ea38a1adc0f483
+          third_party/doctest=include/doctest)
 
-lockstep_package(json "nlohmann-json 3.11, 0.3 MB"
-  DEB nlohmann-json3-dev 3.11.2-2 ec57940def6b6186c30be0e0ee81d1e58f86d11a54a145b28686a1e3e4aae801)
+lockstep_package(cli11-2.5 "CLI11 2.5, out of fastslide's sources, 2.9 MB"
+  SDIST fastslide==0.8.1 cce6a2f70fe0d69af67196ed77af73f0bd4f354c9254f34ad19b781297a79d14
+          third_party/CLI11=include/CLI
+  LINK include/CLI/CLI.hpp CLI11.hpp)
 
-lockstep_package(xbyak "Xbyak 6.68, 0.1 MB"
+lockstep_package(tomlplusplus-3.3 "toml++ 3.3, out of pytomlpp's sources, 1.3 MB"
+  SDIST pytomlpp==1.0.13 a0bd639a8f624d1bdf5b3ea94363ca23dbfef38ab7b5b9348881a84afab434ad
+          "third_party/tomlplusplus/include=include third_party/tomlplusplus/LICENSE=LICENSE")
+
+# Older ones refuse moves from the upper half of AVX-512's registers, which fused loops make.
+lockstep_package(xbyak-6.68 "Xbyak 6.68, 0.1 MB"
   DEB libxbyak-dev 6.68-1 f3d959a260d3ef05185d6120a413c051d55794e43e8efea501a89dce3842bdbe)
-
-lockstep_package(zlib "zlib 1.2.13, 1 MB"
-  DEB zlib1g-dev 1:1.2.13.dfsg-1 f9ce531f60cbd5df37996af9370e0171be96902a17ec2bdbd8d62038c354094f
-      zlib1g 1:1.2.13.dfsg-1 d7dd1d1411fedf27f5e27650a6eff20ef294077b568f4c8c5e51466dc7c08ce4)
 
 # libpng and libjpeg (Debian: libpng-dev libjpeg-dev), for images, are used where installed and never fetched.
 

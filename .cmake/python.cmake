@@ -1,7 +1,15 @@
 # The Python module `lockstep`, from engine/python: nanobind's own sources and ours, on top of liblockstep.
 
 find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
-find_path(nanobind NAMES nanobind/nanobind.h PATHS "${LOCKSTEP_DEPS_DIR}/nanobind/nanobind/include" NO_CACHE)
+find_package(nanobind 2 CONFIG QUIET)
+if(nanobind_FOUND)
+  set(nanobind "${NB_DIR}/include")
+else()
+  lockstep_fetch(nanobind folder)
+  find_path(nanobind NAMES nanobind/nanobind.h PATHS "${folder}/nanobind/include" NO_CACHE NO_DEFAULT_PATH)
+endif()
+# What its tests import.
+lockstep_fetch(numpy folder)
 if(NOT nanobind)
   message(FATAL_ERROR "nanobind was not found. Configure with -DLOCKSTEP_FETCH=ON to have it fetched into "
     "${LOCKSTEP_DEPS_DIR}, or leave LOCKSTEP_PYTHON off.")

@@ -13,7 +13,7 @@ function(lockstep_add_stage name)
   if(sources)
     add_library(lockstep_${name} STATIC ${sources})
     target_link_libraries(lockstep_${name} PUBLIC lockstep_headers ${targets} PRIVATE ${stage_LIBRARIES})
-    # at::Tensor may own storage, but ATen's operators are called in backends/aten alone.
+    # ATen's operators are called in backends/aten alone.
     target_compile_definitions(lockstep_${name} PRIVATE TORCH_ASSERT_NO_OPERATORS ${stage_DEFINITIONS})
     target_precompile_headers(lockstep_${name} REUSE_FROM lockstep_precompiled)
     if(stage_COMPONENT)
@@ -41,12 +41,14 @@ function(lockstep_add_component name)
 endfunction()
 
 # lockstep_add_backend(<folder of backends/> KIND backend|communicator [LIBRARIES <lockstep_deps::...>]
-#                      [PRECOMPILE <headers>])
+#                      [PRECOMPILE <headers>] [MODULE VERSION <version>])
 #
 # Built where the folder has sources and every library was found. It defines, in namespace lockstep::backend,
-# make_<folder>_backend() or make_<folder>_communicator().
+# make_<folder>_backend() or make_<folder>_communicator(). With MODULE the folder's sources become a shared object of their
+# own, lockstep_module_<folder>, which is loaded when the first of its kernels is made; the static library then knows its
+# version and what its kernels.def says.
 function(lockstep_add_backend name)
-  cmake_parse_arguments(PARSE_ARGV 1 backend "" "KIND" "LIBRARIES;PRECOMPILE")
+  cmake_parse_arguments(PARSE_ARGV 1 backend "MODULE" "KIND;VERSION" "LIBRARIES;PRECOMPILE")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp")
   set(missing "")
   foreach(library IN LISTS backend_LIBRARIES)
@@ -57,14 +59,63 @@ function(lockstep_add_backend name)
   if(NOT sources OR missing)
     return()
   endif()
-  add_library(lockstep_backend_${name} STATIC ${sources})
-  target_link_libraries(lockstep_backend_${name}
+  set_property(GLOBAL APPEND PROPERTY lockstep_built_${backend_KIND}s ${name})
+  set(target lockstep_backend_${name})
+  if(backend_MODULE)
+    set(target lockstep_module_${name})
+    add_library(${target} MODULE ${sources})
+    lockstep_add_module_backend(${name} "${backend_VERSION}")
+  else()
+    add_library(${target} STATIC ${sources})
+    set_property(GLOBAL APPEND PROPERTY lockstep_libraries ${backend_LIBRARIES})
+  endif()
+  target_link_libraries(${target}
     PUBLIC lockstep_headers PRIVATE lockstep_deps::fmt ${backend_LIBRARIES} Threads::Threads)
   if(backend_PRECOMPILE)
-    target_precompile_headers(lockstep_backend_${name} PRIVATE ${backend_PRECOMPILE})
+    target_precompile_headers(${target} PRIVATE ${backend_PRECOMPILE})
   endif()
-  set_property(GLOBAL APPEND PROPERTY lockstep_built_${backend_KIND}s ${name})
-  set_property(GLOBAL APPEND PROPERTY lockstep_libraries ${backend_LIBRARIES})
+endfunction()
+
+# What all modules share, made with the first one: lockstep_backend_modules, by which the library loads them, and
+# lockstep_module_parts, what they are linked from beside their own sources. These are copies of parts of the library, the
+# same functions in both; what a process has one of (blocks that are kept, threads, layers) must not be called there, and
+# is given to modules by a table (backends/modules/module.h).
+function(lockstep_prepare_modules)
+  if(TARGET lockstep_module_parts)
+    return()
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/modules/*.cpp")
+  add_library(lockstep_backend_modules STATIC ${sources})
+  target_link_libraries(lockstep_backend_modules PUBLIC lockstep_headers PRIVATE lockstep_deps::gomp ${CMAKE_DL_LIBS})
+  set_property(GLOBAL APPEND PROPERTY lockstep_libraries lockstep_deps::gomp ${CMAKE_DL_LIBS})
+  set(parts backends/cpu/cut_kernel backends/cpu/function_kernel backends/cpu/moves/moves
+    backends/cpu/products/matrix_product engine/core/attrs engine/core/backend/array_view engine/core/backend/isa
+    engine/core/current_layer engine/core/error engine/core/quoting engine/core/types/dtype engine/core/types/shape_type)
+  list(TRANSFORM parts PREPEND "${PROJECT_SOURCE_DIR}/")
+  list(TRANSFORM parts APPEND ".cpp")
+  add_library(lockstep_module_parts STATIC ${parts})
+  target_link_libraries(lockstep_module_parts PUBLIC lockstep_headers PRIVATE lockstep_deps::fmt)
+  target_precompile_headers(lockstep_module_parts REUSE_FROM lockstep_precompiled)
+  # A module and the library that loads it must be of one build.
+  set(build "${PROJECT_VERSION}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+  foreach(target lockstep_backend_modules lockstep_module_parts)
+    target_compile_definitions(${target} PUBLIC "LOCKSTEP_MODULE_BUILD=\"${build}\"")
+  endforeach()
+endfunction()
+
+# The static library of a backend whose kernels are in the target lockstep_module_<name>.
+function(lockstep_add_module_backend name version)
+  lockstep_prepare_modules()
+  set(file "${name}${CMAKE_SHARED_MODULE_SUFFIX}")
+  configure_file("${PROJECT_SOURCE_DIR}/.cmake/module_backend.cpp.in" module_${name}.cpp @ONLY)
+  add_library(lockstep_backend_${name} STATIC "${CMAKE_CURRENT_BINARY_DIR}/module_${name}.cpp")
+  target_link_libraries(lockstep_backend_${name} PUBLIC lockstep_headers PRIVATE lockstep_backend_modules)
+  add_dependencies(lockstep_backend_${name} lockstep_module_${name})
+  target_link_libraries(lockstep_module_${name} PRIVATE lockstep_module_parts)
+  target_link_options(lockstep_module_${name} PRIVATE LINKER:--exclude-libs,ALL LINKER:-z,defs)
+  set_target_properties(lockstep_module_${name} PROPERTIES
+    PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/lockstep/backends")
+  set_property(GLOBAL APPEND PROPERTY lockstep_modules lockstep_module_${name})
 endfunction()
 
 # What every source of ours sees: the public headers, and the repository's root for its own.

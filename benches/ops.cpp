@@ -18,7 +18,7 @@
 #include "engine/ops/primitives.h"
 #include "engine/runtime/run.h"
 
-// Times single ops on one device: compiled with all backends of this build, and with ATen's kernels alone. The two take
+// Times single ops on one device: compiled with all backends of this build, and with plain loops and ATen's kernels alone. The two take
 // turns, and the clock is the thread's own, so that what else the machine does meets both alike. Medians; the last column
 // is how many times as fast.
 namespace lockstep::benches {
@@ -220,7 +220,7 @@ void compare(const Case& c, const std::vector<std::shared_ptr<const backend::Bac
 void run(std::string_view filter) {
   std::vector<std::shared_ptr<const backend::Backend>> aten;
   for (const auto& backend : backend::built_backends()) {
-    if (backend->name() == "aten") aten.push_back(backend);
+    if (backend->name() == "cpu" || backend->name() == "aten") aten.push_back(backend);
   }
   for (const Case& c : cases()) {
     if (c.name.find(filter) != std::string::npos) compare(c, aten);

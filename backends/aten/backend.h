@@ -6,8 +6,8 @@
 
 namespace lockstep::backend {
 
-/// The reference backend: a kernel for every op but the collectives, by ATen's operators where it has them and by plain
-/// loops elsewhere; memory from ATen's allocator. CPU.
+/// ATen's kernels, for what backends/cpu has no loop of. CPU. They are in a module: this folder's sources are its own, and
+/// the library has the list of them, from which it makes this backend.
 std::shared_ptr<const Backend> make_aten_backend();
 
 namespace aten {

@@ -1,3 +1,5 @@
+// Convolutions by ATen.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -18,8 +20,6 @@
 #include "backends/aten/kernel_makers.h"
 #include "backends/aten/tensor_kernel.h"
 #include "backends/aten/tensors.h"
-#include "backends/cpu/convolutions/ordered_conv.h"
-#include "backends/cpu/convolutions/plain_conv.h"
 
 namespace lockstep::backend::aten::kernels {
 
@@ -165,16 +165,7 @@ using RunConvolution = void (*)(const Convolution&, const KernelArguments&);
 
 std::unique_ptr<Kernel> make_convolution(const KernelRequest& request, RunConvolution run) {
   const int spatial = request.inputs[0].shape.rank() - 2;
-  const DType dtype = request.inputs[0].dtype;
-  if (!is_float(dtype) && !is_integer(dtype)) return nullptr;
-  const bool empty = request.inputs[0].size() == 0 || request.inputs[1].size() == 0 || request.outputs[0].size() == 0;
-  if (empty) {
-    return make_function_kernel([nbytes = request.outputs[0].nbytes()](const KernelArguments& arguments) {
-      if (nbytes > 0) std::memset(arguments.outputs[0].data, 0, static_cast<std::size_t>(nbytes));
-    });
-  }
-  if (request.attrs.has("sum_blocks")) return cpu::make_ordered_conv(request);
-  if (is_integer(dtype) || spatial < 1 || spatial > 3) return make_plain_conv(request);
+  if (request.attrs.has("sum_blocks") || spatial < 1 || spatial > 3) return nullptr;
   return make_tensor_kernel(
       request, [run, conv = Convolution(request.attrs)](const KernelArguments& arguments) { run(conv, arguments); });
 }

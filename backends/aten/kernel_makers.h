@@ -1,24 +1,25 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
 #include <lockstep/backend/backend.h>
 
-#include "backends/cpu/kernel_makers.h"
+#include "backends/cpu/function_kernel.h"
 
 namespace lockstep::backend::aten {
 
 using namespace cpu;
 
-/// One maker per line of kernels.def. It reads the attributes, once, and returns null for types it has no kernel for.
+using KernelMaker = std::unique_ptr<Kernel> (*)(const KernelRequest&);
+
+/// One maker per line of kernels.def. It reads the attributes, once, and returns null for requests it has no kernel for.
 namespace kernels {
-#define LOCKSTEP_KERNEL(op) std::unique_ptr<Kernel> op(const KernelRequest& request);
+#define LOCKSTEP_KERNEL(op, elements) std::unique_ptr<Kernel> op(const KernelRequest& request);
 #include "backends/aten/kernels.def"
 #undef LOCKSTEP_KERNEL
 }  // namespace kernels
 
-/// ATen's, else that of the loops of backends/cpu; null where neither has a kernel of that op.
-KernelMaker find_maker(std::string_view op);
+/// Null where ATen has no kernel of that op and dtype.
+KernelMaker find_maker(const KernelRequest& request);
 
 }  // namespace lockstep::backend::aten

@@ -15,7 +15,6 @@
 
 #include "backends/aten/kernel_makers.h"
 #include "backends/aten/linalg_matrices.h"
-#include "backends/cpu/triangular/triangular.h"
 
 namespace lockstep::backend::aten::kernels {
 
@@ -51,7 +50,6 @@ bool factor_in_place(const at::Tensor& a) {
 }  // namespace
 
 std::unique_ptr<Kernel> cholesky(const KernelRequest& request) {
-  if (auto kernel = cpu::make_cholesky(request)) return kernel;
   return make_by_matrix(request, [](const KernelArguments& arguments, std::int64_t k) {
     at::Tensor out = matrix_at(arguments.outputs[0], k);
     out.copy_(matrix_at(arguments.inputs[0], k));
@@ -61,7 +59,6 @@ std::unique_ptr<Kernel> cholesky(const KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> triangular_solve(const KernelRequest& request) {
-  if (auto kernel = cpu::make_triangular_solve(request)) return kernel;
   const bool left = request.attrs.get<bool>("left_side");
   const bool lower = request.attrs.get<bool>("lower");
   const bool transposed = request.attrs.get<bool>("transpose_a");

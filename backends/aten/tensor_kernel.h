@@ -8,20 +8,27 @@
 #include <c10/util/Exception.h>
 
 #include <lockstep/backend/backend.h>
-#include <lockstep/error.h>
 
 #include "backends/cpu/function_kernel.h"
 
 namespace lockstep::backend::aten {
 
+/// Throws a BackendError of the library that has loaded this module.
+[[noreturn]] void fail(const std::string& text);
+
+/// ATen sets a thread's OpenMP width at the thread's first parallel region. This makes it do so now, and sets the width that
+/// was there again.
+void keep_thread_settings();
+
 /// Calls ATen for a kernel of that op: without its autograd, its errors as ours.
 template <class Call>
 void call_tensor_library(const std::string& op, const Call& call) {
+  keep_thread_settings();
   const c10::InferenceMode no_autograd;
   try {
     call();
   } catch (const c10::Error& error) {
-    throw BackendError("aten kernel of " + op + ": " + error.what_without_backtrace());
+    fail("aten kernel of " + op + ": " + error.what_without_backtrace());
   }
 }
 

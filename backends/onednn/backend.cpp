@@ -5,8 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #include <lockstep/backend/block_pool.h>
 #include <lockstep/backend/isa.h>
 #include <lockstep/error.h>
@@ -15,6 +13,7 @@
 #include "backends/cpu/convolutions/winograd.h"
 #include "backends/cpu/thread_settings.h"
 #include "backends/onednn/kernels.h"
+#include "backends/onednn/library.h"
 #include "backends/onednn/widened.h"
 
 namespace lockstep::backend {

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #include <lockstep/types.h>
+
+#include "backends/onednn/library.h"
 
 namespace lockstep::backend::onednn {
 

@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #include <lockstep/backend/row_kernels.h>
 
 #include "backends/cpu/blocks.h"
@@ -20,6 +18,7 @@
 #include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
+#include "backends/onednn/library.h"
 #include "backends/onednn/strided_places.h"
 #include "backends/onednn/widened.h"
 #include "backends/onednn/window_product.h"

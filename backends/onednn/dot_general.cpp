@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #include <lockstep/backend/round_up.h>
 
 #include "backends/cpu/parts.h"
@@ -19,6 +17,7 @@
 #include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
 #include "backends/onednn/kernels.h"
+#include "backends/onednn/library.h"
 #include "backends/onednn/matmul.h"
 #include "backends/onednn/widened.h"
 

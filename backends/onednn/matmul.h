@@ -2,9 +2,8 @@
 
 #include <memory>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #include "backends/onednn/bound_primitive.h"
+#include "backends/onednn/library.h"
 
 namespace lockstep::backend::onednn {
 

@@ -7,14 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #include <lockstep/backend/isa.h>
 
 #include "backends/cpu/add_floats.h"
 #include "backends/cpu/products/bfloat16_arrays.h"
 #include "backends/cpu/scratch.h"
 #include "backends/onednn/bound_primitive.h"
+#include "backends/onednn/library.h"
 
 namespace lockstep::backend::onednn {
 

@@ -100,6 +100,7 @@ class ViewChooser {
       choice.kernel = program_.kernels.adopt(std::make_unique<CopyKernel>());
       return;
     }
+    const detail::CallSite op(item.provenance.at);  // errors say where the op was called, not the compiled function
     std::vector<ArrayType> types = program_.types(item.inputs);
     for (int v : item.outputs) types.push_back(program_.type(v));
     const std::span<const ArrayType> all(types);

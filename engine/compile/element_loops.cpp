@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/compile/program.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
 

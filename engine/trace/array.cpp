@@ -127,10 +127,6 @@ std::string why_empty(const Array& array) {
          "out std::move there to keep it";
 }
 
-Array detail::from_elements(DType dtype, const Shape& shape, const void* elements, std::size_t bytes) {
-  return from_bytes({dtype, shape, {}}, {static_cast<const std::byte*>(elements), bytes});
-}
-
 void detail::RowCount::add(std::size_t row_length) {
   const auto given = static_cast<std::int64_t>(row_length);
   if (rows == 0) length = given;

@@ -28,7 +28,8 @@ Tree in_float64(const Tree& tree) {
 /// Loss, gradients, metrics and new state over a mesh of that many shards, as one tree; of several objectives, by name.
 Tree outcome_over_shards(const detail::StepParts& parts, const TrainState& state, const Tree& batch,
                          std::int64_t shards) {
-  const Mesh mesh = data_mesh(shards, shards == 1 ? devices("cpu:0") : parts.options.devices, train::rows_of(batch));
+  const std::vector<Device>& all_devices = parts.options.devices;
+  const Mesh mesh = data_mesh(shards, shards == 1 ? devices("cpu:0") : all_devices, train::rows_of(batch));
   const auto mapped = [&parts](const std::vector<Tree>& shard) {
     const auto at = from_tree<TrainState>(shard[0]);
     const train::Declarations declared = train::find_declarations(parts, at.trainable, at.non_trainable, shard[1]);

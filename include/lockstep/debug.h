@@ -8,17 +8,21 @@
 #include <lockstep/array.h>
 #include <lockstep/error.h>
 #include <lockstep/export.h>
+#include <lockstep/out_of_line.h>
 
 namespace lockstep {
 
 class Profile;  // profile.h
 
+extern template class LOCKSTEP_API detail::OutOfLine<std::shared_ptr<Profile>>;
+
 /// What a compiled function looks for in its results, at the price of keeping its arguments. What it finds it traces
 /// back by evaluating the program once more, equation by equation.
 struct DebugOptions {
-  bool nans = false;                      ///< A NaN that no argument held.
-  bool infs = false;                      ///< An infinity likewise; masks are often made of them.
-  std::shared_ptr<Profile> profile = {};  ///< Records when which kernel runs, at no price where there is none.
+  bool nans = false;  ///< A NaN that no argument held.
+  bool infs = false;  ///< An infinity likewise; masks are often made of them.
+  detail::OutOfLine<std::shared_ptr<Profile>> profile =
+      {};  ///< Records when which kernel runs, at no price where there is none.
 };
 
 /// A NaN or an infinity that was looked for: which op made it, in which layer, forwards or backwards, on which replica,

@@ -150,16 +150,19 @@ LOCKSTEP_API Array append(const ArrayOperand& x, const ArrayOperand& values,
 /// as conditions, or none.
 LOCKSTEP_API Array select(std::span<const Array> conditions, std::span<const Array> choices,
                           const Operand& fallback = 0);
+/// The same of lists that are written out.
 LOCKSTEP_API Array select(std::initializer_list<Array> conditions, std::initializer_list<Array> choices,
                           const Operand& fallback = 0);
 /// Element by element the array that `which` numbers (clipped, or modulo their count).
 LOCKSTEP_API Array choose(const ArrayOperand& which, std::span<const Array> choices, bool wrap = false);
+/// The same of a list that is written out.
 LOCKSTEP_API Array choose(const Array& which, std::initializer_list<Array> choices, bool wrap = false);
 using Branch = std::function<Array(const Array&)>;  ///< One of the functions of piecewise.
 /// functions[i](x) where conditions[i] is the last that holds, 0 or the last function where none does. All functions
 /// are computed everywhere. Throws ValueError where there is neither one function per condition nor one more.
 LOCKSTEP_API Array piecewise(const ArrayOperand& x, std::span<const Array> conditions,
                              std::span<const Branch> functions);
+/// The same of lists that are written out.
 LOCKSTEP_API Array piecewise(const Array& x, std::initializer_list<Array> conditions,
                              std::initializer_list<Branch> functions);
 

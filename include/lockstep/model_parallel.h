@@ -51,6 +51,7 @@ struct ModelParallelOptions {
 /// is cut by the step it is given to, so that layouts which variables declare themselves hold from the first step on. Throws MeshError for an axis that the mesh has not; `init` and the step for rules that do not fit their
 /// variable, naming path, dimension and axis.
 LOCKSTEP_API TrainStep model_parallel(std::vector<Objective> objectives, ModelParallelOptions options);
+/// The same of one loss and one optimizer.
 LOCKSTEP_API TrainStep model_parallel(StepLoss loss, optim::GradientTransformation optimizer,
                                       ModelParallelOptions options);
 

@@ -8,7 +8,7 @@
 
 #include <lockstep/export.h>
 
-// Containers as members of options, for headers that every program includes.
+// Containers and pointers as members of options, for headers that every program includes.
 namespace lockstep::detail {
 
 /// A container whose making, copying and end are no inline functions. Declared as an `extern template`, they are made once, in

@@ -34,6 +34,7 @@ struct Placement {
   lockstep::detail::OutOfLine<std::optional<Cut>> cut = {};
   bool same_on_all = false;
 };
+/// The same on all replicas.
 LOCKSTEP_API extern const Placement same_on_all;
 }  // namespace lockstep::random
 

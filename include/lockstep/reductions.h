@@ -157,10 +157,12 @@ LOCKSTEP_API Array argsort(const ArrayOperand& x, std::int64_t axis = -1, bool d
 /// All operands permuted as the first num_keys of them are sorted: jax.lax.sort, with one key jax.lax.sort_key_val.
 LOCKSTEP_API std::vector<Array> sort(std::span<const Array> operands, std::int64_t axis = -1,
                                      std::int64_t num_keys = 1);
+/// The same of a list that is written out.
 LOCKSTEP_API std::vector<Array> sort(std::initializer_list<Array> operands, std::int64_t axis = -1,
                                      std::int64_t num_keys = 1);
 /// Positions that sort by the last key first, as numpy.lexsort.
 LOCKSTEP_API Array lexsort(std::span<const Array> keys, std::int64_t axis = -1);
+/// The same of a list that is written out.
 LOCKSTEP_API Array lexsort(std::initializer_list<Array> keys, std::int64_t axis = -1);
 enum class Side : std::uint8_t { left, right };  ///< Before or behind elements equal to the value.
 /// Where each value would be inserted in an ascending array [n]: before equal elements, or behind them. int32.

@@ -19,13 +19,14 @@ struct CheckpointPolicy {
 
 /// The policies. Whatever they say, results of collectives are kept: nothing communicates twice.
 namespace checkpoint_policies {
-LOCKSTEP_API extern const CheckpointPolicy nothing_saveable;  ///< The arguments alone.
-LOCKSTEP_API extern const CheckpointPolicy everything_saveable;
-LOCKSTEP_API extern const CheckpointPolicy dots_saveable;  ///< Results of matrix products.
+LOCKSTEP_API extern const CheckpointPolicy nothing_saveable;     ///< The arguments alone.
+LOCKSTEP_API extern const CheckpointPolicy everything_saveable;  ///< All values.
+LOCKSTEP_API extern const CheckpointPolicy dots_saveable;        ///< Results of matrix products.
 /// Of those, the ones without a batch dimension: usually products with weights.
 LOCKSTEP_API extern const CheckpointPolicy dots_with_no_batch_dims_saveable;
 /// What `checkpoint_name` gave one of the names.
 LOCKSTEP_API CheckpointPolicy save_only_these_names(std::vector<std::string> names);
+/// Everything else.
 LOCKSTEP_API CheckpointPolicy save_anything_except_these_names(std::vector<std::string> names);
 }  // namespace checkpoint_policies
 

@@ -59,7 +59,7 @@ class LOCKSTEP_API Logs {
     using pointer = void;
 
     explicit Iterator(TreeEntries::Iterator at) : at_(at) {}
-    LOCKSTEP_API Entry operator*() const;
+    LOCKSTEP_API Entry operator*() const;  ///< A name and its value.
     Iterator& operator++() {
       ++at_;
       return *this;
@@ -92,8 +92,8 @@ class LOCKSTEP_API Logs {
 
 template <>
 struct TreeTraits<Logs> {
-  LOCKSTEP_API static Tree to_tree(Logs logs);
-  LOCKSTEP_API static Logs from_tree(Tree tree);
+  LOCKSTEP_API static Tree to_tree(Logs logs);    ///< A dict of its values.
+  LOCKSTEP_API static Logs from_tree(Tree tree);  ///< The logs of such a dict.
 };
 
 /// (trainable, non_trainable, batch) -> loss, new state and metrics, of one shard's rows.
@@ -393,6 +393,7 @@ class LOCKSTEP_API EvaluateStep {
 /// custom layer, a penalty added per shard) shows here. MeshError in one of several processes.
 LOCKSTEP_API void check_one_meaning(const TrainStep& step, const TrainState& state, const Tree& batch,
                                     double tolerance = 1e-7);
+/// The same of a Batch.
 LOCKSTEP_API void check_one_meaning(const TrainStep& step, const TrainState& state, const Batch& batch,
                                     double tolerance = 1e-7);
 template <class B>
@@ -409,6 +410,7 @@ requires(!std::is_same_v<B, Tree>) void check_one_meaning(const TrainStep& step,
 ///  - masks of the optimizers (freeze, masked) that take no leaf.
 /// Paths in `aggregations` that name no leaf are errors of the step itself.
 LOCKSTEP_API std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Tree& batch);
+/// The same of a Batch.
 LOCKSTEP_API std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Batch& batch);
 template <class B>
 requires(!std::is_same_v<B, Tree>) std::vector<std::string> lint(const TrainStep& step, const TrainState& state,

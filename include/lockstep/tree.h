@@ -368,8 +368,8 @@ struct TreeTraits<T> {
 };
 template <>
 struct TreeTraits<std::string> {
-  LOCKSTEP_API static Tree to_tree(std::string value);
-  LOCKSTEP_API static std::string from_tree(const Tree& tree);
+  LOCKSTEP_API static Tree to_tree(std::string value);          ///< A static leaf.
+  LOCKSTEP_API static std::string from_tree(const Tree& tree);  ///< Its value.
 };
 template <class T>
 struct TreeTraits<std::vector<T>> {
@@ -510,7 +510,6 @@ const MemberKeys& StructTree<T>::member_keys(T& value) {
   }();
   return keys;
 }
-
 }  // namespace detail
 
 template <TreeStruct T>

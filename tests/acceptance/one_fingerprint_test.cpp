@@ -12,24 +12,19 @@
 // The short form of tests/soak/one_fingerprint_test.cpp: fewer steps, fewer ways to spread them.
 namespace lockstep::tests {
 
-TEST_CASE("what each launched process trains of the small models") { train_launched(); }
+TEST_CASE("what each launched process trains of the small models" * doctest::skip()) { train_launched(); }
 
 TEST_CASE("8 shards over devices and processes train to one fingerprint a model") {
-  if (is_launched()) return;
   const std::string expected = trained_lines({.devices = 1});
   for (const int devices : {2, 8}) CHECK(trained_lines({.devices = devices}) == expected);
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   for (const auto& [devices, processes] : {std::pair(1, 2), {2, 2}, {2, 4}}) {
     check_in_processes(processes, {.devices = devices}, "what each launched process trains of the small models",
                        expected);
   }
 }
 
-TEST_CASE("what a process prints of a training whatever threads libraries have") {
-  if (std::getenv("LOCKSTEP_TEST_THREADS") == nullptr) return;
+TEST_CASE("what a process prints of a training whatever threads libraries have" * doctest::skip()) {
   const auto model = Model<Array, Array>([](const Scope& scope, const Array& x) {
     const Array images = conv2d(scope["conv"], x, {.filters = 16});
     return dense(scope["out"], relu(dense(scope["in"], reshape(images, {x.dim(0), -1}), {.units = 256})), {.units = 4});
@@ -44,17 +39,19 @@ TEST_CASE("what a process prints of a training whatever threads libraries have")
 }
 
 TEST_CASE("T87: OMP_NUM_THREADS of 1, 2 and 8 train to the same weights, in one process and in two") {
-  if (is_launched()) return;
   std::set<std::string> hashes;
   for (const int processes : {1, 2}) {
-    if (processes > 1 && !no_launcher().empty()) continue;
+    if (processes > 1 && !can_launch()) {
+      skip(no_launcher());
+      continue;
+    }
     for (const char* threads : {"1", "2", "8"}) {
       const std::string settings =
           std::string("LOCKSTEP_TEST_THREADS=1 OMP_NUM_THREADS=") + threads + " MKL_NUM_THREADS=" + threads + " ";
       const std::string launcher = processes > 1 ? mpirun(processes) : "";
       const std::string output =
-          output_of(settings + launcher + "'" + std::filesystem::read_symlink("/proc/self/exe").string() +
-                    "' -tc=\"what a process prints of a training whatever threads libraries have\" 2>&1");
+          output_of(settings + launcher +
+                    run_of_case("what a process prints of a training whatever threads libraries have") + " 2>&1");
       CAPTURE(output);
       const std::size_t at = output.find("\ntrained to ");
       REQUIRE(at != std::string::npos);
@@ -71,7 +68,8 @@ TEST_CASE("more devices than shards are refused by number, in one process and in
   const std::string text = error_text<MeshError>([&] { static_cast<void>(trained_fingerprint(mlp, spread, 1)); });
   CHECK_MESSAGE(contains(text, "8 shards"), text);
   CHECK_MESSAGE(contains(text, std::to_string(spread.devices) + " devices"), text);
-  if (is_launched() || !no_launcher().empty()) return;
+  if (processes > 1) return;
+  if (!can_launch()) return skip(no_launcher());
   const std::string output =
       launched(2, "more devices than shards are refused by number, in one process and in several");
   CAPTURE(output);

@@ -12,6 +12,7 @@ std::int64_t allocations_during(const std::function<void()>& work);
 
 /// Whether this build counts: a sanitizer brings its own allocator.
 bool counts_allocations();
+inline constexpr const char* not_counted = "a sanitizer has an allocator of its own";
 
 /// The nth allocation of the process from now on, from 0, of those of so many bytes at least, finds no memory.
 void fail_allocation(std::int64_t nth, std::size_t at_least = 0);

@@ -23,6 +23,7 @@
 #include "tests/allocations/counted_allocations.h"
 #include "tests/bad_inputs/rows.h"
 #include "tests/support/forked.h"
+#include "tests/support/skip.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/small_training.h"
 
@@ -111,7 +112,7 @@ std::string text_of(const Array& array) {
 }  // namespace
 
 TEST_CASE("bad inputs 116: memory that is not there, at every allocation of a step") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   row(116, [] {
     check_every_allocation(
         [] {
@@ -124,7 +125,7 @@ TEST_CASE("bad inputs 116: memory that is not there, at every allocation of a st
 }
 
 TEST_CASE("memory that is not there, at every allocation of a step on two devices") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   check_every_allocation(
       [] {
         const auto step = std::make_shared<TrainStep>(line_step(2));
@@ -135,7 +136,7 @@ TEST_CASE("memory that is not there, at every allocation of a step on two device
 }
 
 TEST_CASE("memory that is not there, at allocations of a trace") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   check_every_allocation(
       [] {
         return [](std::int64_t) {
@@ -152,7 +153,7 @@ TEST_CASE("memory that is not there, at allocations of a trace") {
 }
 
 TEST_CASE("memory that is not there, at allocations of what is traced and compiled for the first time") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   check_every_allocation(
       [] {
         // Rows that no call had before are compiled for.
@@ -184,7 +185,7 @@ void check_saves(const fs::path& saved, const Tree& state) {
 }  // namespace
 
 TEST_CASE("memory that is not there, at allocations of what is saved and restored") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   const TemporaryFolder folder;
   const Tree state = Tree::dict({{"w", Tree(arange(std::int64_t{600}))}, {"b", Tree(array(2.0F))}});
   checkpoint::save(folder.path() / "before", state, {});
@@ -197,7 +198,7 @@ TEST_CASE("memory that is not there, at allocations of what is saved and restore
 }
 
 TEST_CASE("memory that is not there, at allocations of what a manager saves beside the training") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   const TemporaryFolder folder;
   const Tree state = Tree::dict({{"w", Tree(arange(std::int64_t{600}))}, {"b", Tree(array(2.0F))}});
   check_every_allocation(
@@ -219,7 +220,7 @@ TEST_CASE("memory that is not there, at allocations of what a manager saves besi
 }
 
 TEST_CASE("memory that is not there, at allocations of a function that goes to a file and back") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   const TemporaryFolder folder;
   check_every_allocation(
       [&] {
@@ -235,7 +236,7 @@ TEST_CASE("memory that is not there, at allocations of a function that goes to a
 }
 
 TEST_CASE("memory that is not there, at allocations of what is saved of arrays that lie cut") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   const TemporaryFolder folder;
   const Tree whole = Tree::dict({{"w", Tree(arange(std::int64_t{600}))}, {"b", Tree(array(2.0F))}});
   const Tree state = reshard(whole, Mesh({{"data", 2}}, {Device{}}), {{"w", sharded("data")}, {"b", replicated}});
@@ -243,7 +244,7 @@ TEST_CASE("memory that is not there, at allocations of what is saved of arrays t
 }
 
 TEST_CASE("memory that is not there, at allocations of a folder of images") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   const TemporaryFolder folder;
   for (const char* file : {"cats/a.png", "cats/b.PNG", "dogs/c.jpg"}) {
     fs::create_directories((folder.path() / file).parent_path());
@@ -254,7 +255,7 @@ TEST_CASE("memory that is not there, at allocations of a folder of images") {
 }
 
 TEST_CASE("JSON is taken apart without memory") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   std::optional<json::Value> value =
       json::parse(R"({"a": [[1, 2, [{"b": {"c": []}}]], {"d": {"e": "f"}}], "g": {}})").value;
   REQUIRE(value);

@@ -11,6 +11,7 @@
 #include <lockstep/lockstep.h>
 
 #include "tests/allocations/counted_allocations.h"
+#include "tests/support/skip.h"
 
 // What a steady call takes from the system's allocator: a call like those before it.
 namespace lockstep::tests {
@@ -60,14 +61,14 @@ TrainState first_state(const TrainStep& step, const Model<Array, Array>& model, 
 }  // namespace
 
 TEST_CASE("allocations are counted") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   std::vector<int> values;
   CHECK(allocations_during([&] { values.reserve(100); }) == 1);
   CHECK(allocations_during([&] { values.clear(); }) == 0);
 }
 
 TEST_CASE("a steady call of a compiled function allocates nothing") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   const auto identity = jit([](const Array& x) { return x; });
   const Array x = ones({3});
   Array y = identity(x);
@@ -83,7 +84,7 @@ TEST_CASE("a steady call of a compiled function allocates nothing") {
 }
 
 TEST_CASE("a steady call with kernels allocates nothing, whether its arguments are donated or kept") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   const auto next = jit([](const Array& x, const Array& y) { return std::tuple(x * 2 - y, exp(y)); });
   Array x = ones({64});
   Array y = zeros({64});
@@ -93,7 +94,7 @@ TEST_CASE("a steady call with kernels allocates nothing, whether its arguments a
 }
 
 TEST_CASE("a steady training step of V = 2 on two devices allocates nothing, with weights of rows and without") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   const Model model(two_layers);
   for (const auto& optimizer : {optim::sgd(0.1, 0.9), optim::adamw(1e-3)}) {
     const TrainStep step = step_of(model, optimizer);
@@ -108,7 +109,7 @@ TEST_CASE("a steady training step of V = 2 on two devices allocates nothing, wit
 }
 
 TEST_CASE("a steady training step of a convolutional, a recurrent or an attentive model allocates nothing of its own") {
-  if (!counts_allocations()) return;
+  if (!counts_allocations()) return skip(not_counted);
   const auto allocations = [](const Model<Array, Array>& model, const Shape& images) {
     const TrainStep step = step_of(model, optim::adamw(1e-3));
     const Batch batch = batch_of(images);
@@ -140,7 +141,7 @@ TEST_CASE("a convolutional step moves no activation to another layout and runs n
     CAPTURE(move);
     CHECK_FALSE(backends.contains(move));
   }
-  if (!backends.at("conv").contains("onednn")) return;  // held to no vector instructions
+  if (!backends.at("conv").contains("onednn")) return skip("oneDNN offers nothing without vector instructions");
   // oneDNN's kernels are refused where they are its reference ones; images enter them as they lie.
   for (const char* const op : {"conv", "conv_input_grad", "conv_kernel_grad", "dot_general"}) {
     CAPTURE(op);

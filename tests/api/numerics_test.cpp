@@ -13,17 +13,17 @@
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/grids.h>
-#include <lockstep/vision/image.h>
 #include <lockstep/indexing.h>
 #include <lockstep/linalg.h>
 #include <lockstep/manipulation.h>
-#include <lockstep/scientific/polynomials.h>
 #include <lockstep/products.h>
 #include <lockstep/ravel_tree.h>
 #include <lockstep/reduce.h>
 #include <lockstep/reductions.h>
+#include <lockstep/scientific/polynomials.h>
 #include <lockstep/scientific/signal.h>
 #include <lockstep/transforms.h>
+#include <lockstep/vision/image.h>
 
 #include "tests/api/scalar_function.h"
 #include "tests/support/array_values.h"

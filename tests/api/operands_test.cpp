@@ -7,12 +7,12 @@
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/grids.h>
-#include <lockstep/vision/image.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 #include <lockstep/reductions.h>
 #include <lockstep/transforms.h>
+#include <lockstep/vision/image.h>
 #include <lockstep/weak_types.h>
 
 #include "tests/support/array_values.h"

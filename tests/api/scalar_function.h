@@ -4,6 +4,7 @@
 
 #include <lockstep/array.h>
 
+// The type of the functions whose derivatives are compared.
 namespace lockstep::tests {
 
 /// A function of an array whose derivatives are compared.

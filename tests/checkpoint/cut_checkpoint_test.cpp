@@ -86,13 +86,11 @@ std::string manifest_with(const TemporaryFolder& folder, const std::string& from
 }  // namespace
 
 TEST_CASE("saved under one layout, restored under another, whole ones too") {
-  if (tests::is_launched()) return;
   const TemporaryFolder folder;
   check_ways(folder.path(), "saved");
 }
 
-TEST_CASE("what each launched process saves and restores") {
-  if (!tests::is_launched()) return;
+TEST_CASE("what each launched process saves and restores" * doctest::skip()) {
   const std::filesystem::path folder = std::getenv("LOCKSTEP_TEST_FOLDER");
   // What another number of processes has saved.
   for (std::size_t a = 0; a < ways().size(); ++a) {
@@ -116,11 +114,7 @@ TEST_CASE("what each launched process saves and restores") {
 }
 
 TEST_CASE("checkpoints go from one process to 2 and 4 and back") {
-  if (tests::is_launched()) return;
-  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!tests::can_launch()) return tests::skip(tests::no_launcher());
   const TemporaryFolder folder;
   check_ways(folder.path(), "one");
   for (const int processes : {2, 4}) {
@@ -137,7 +131,6 @@ TEST_CASE("checkpoints go from one process to 2 and 4 and back") {
 }
 
 TEST_CASE("a damaged index or block of what lay cut is refused") {
-  if (tests::is_launched()) return;
   const auto damaged = [](const std::function<void(const TemporaryFolder&)>& damage, const std::string& part) {
     const TemporaryFolder folder;
     checkpoint::save(folder.path() / "saved", state_cut_by(ways()[0]), {});

@@ -103,8 +103,7 @@ int fail_each(const Fault& fault, int rank, const fs::path& folder, const std::s
 
 }  // namespace
 
-TEST_CASE("what each launched process sees of a disk that fails while a cut state is saved") {
-  if (!is_launched() || std::getenv("LOCKSTEP_TEST_FOLDER") == nullptr) return;
+TEST_CASE("what each launched process sees of a disk that fails while a cut state is saved" * doctest::skip()) {
   announce_process();
   const fs::path folder = std::getenv("LOCKSTEP_TEST_FOLDER");
   const Tree state = state_in_rows();
@@ -145,18 +144,14 @@ TEST_CASE("what each launched process sees of a disk that fails while a cut stat
 }
 
 TEST_CASE("fault: a disk that fails at any call of any process that saves a cut state") {
-  if (is_launched()) return;
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   for (const std::string communicator : {"shared_memory", "mpi"}) {
     CAPTURE(communicator);
     const TemporaryFolder folder;
-    const JobEnd end = end_of_job("LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_COLLECTIVE_TIMEOUT=20 " +
-                                  "LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' " + mpirun(2) + "'" +
-                                  fs::read_symlink("/proc/self/exe").string() +
-                                  "' -tc='what each launched process sees of a disk that fails while*'");
+    const JobEnd end =
+        end_of_job("LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_COLLECTIVE_TIMEOUT=20 " +
+                   "LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' " + mpirun(2) +
+                   run_of_case("what each launched process sees of a disk that fails while a cut state is saved"));
     CAPTURE(end.output);
     CHECK(end.succeeded);
     CHECK_FALSE(end.hung);

@@ -89,8 +89,7 @@ void kill_later() {
 std::string command(int processes, const std::string& communicator, const fs::path& folder,
                     const std::string& test_case) {
   return "LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_COLLECTIVE_TIMEOUT=10 LOCKSTEP_TEST_FOLDER='" +
-         folder.string() + "' " + mpirun(processes) + "'" + fs::read_symlink("/proc/self/exe").string() + "' -tc='" +
-         test_case + "'";
+         folder.string() + "' " + mpirun(processes) + run_of_case(test_case);
 }
 
 void check_saved(const fs::path& folder, const std::map<std::int64_t, std::string>& expected) {
@@ -101,12 +100,9 @@ void check_saved(const fs::path& folder, const std::map<std::int64_t, std::strin
   }
 }
 
-std::string skipped() { return is_launched() ? "a launched process" : no_launcher(); }
-
 }  // namespace
 
-TEST_CASE("what each launched process saves of a cut state while it trains") {
-  if (!is_launched() || std::getenv("LOCKSTEP_TEST_FOLDER") == nullptr) return;
+TEST_CASE("what each launched process saves of a cut state while it trains" * doctest::skip()) {
   announce_process();
   const fs::path folder = std::getenv("LOCKSTEP_TEST_FOLDER");
   const char* killed = std::getenv("LOCKSTEP_TEST_KILLED");
@@ -120,8 +116,7 @@ TEST_CASE("what each launched process saves of a cut state while it trains") {
   std::printf("process %d has saved all.\n", world()->rank());
 }
 
-TEST_CASE("what each launched process sees of a full disk while it saves a cut state") {
-  if (!is_launched() || std::getenv("LOCKSTEP_TEST_FOLDER") == nullptr) return;
+TEST_CASE("what each launched process sees of a full disk while it saves a cut state" * doctest::skip()) {
   const fs::path folder = std::getenv("LOCKSTEP_TEST_FOLDER");
   const TrainStep step = cut_step();
   const TrainState state = started(step);
@@ -145,7 +140,6 @@ TEST_CASE("what each launched process sees of a full disk while it saves a cut s
 }
 
 TEST_CASE("a cut state is saved beside the training, as it was when it was given") {
-  if (is_launched()) return;
   const std::map<std::int64_t, std::string> expected = fingerprints();
   const TemporaryFolder folder;
   {
@@ -153,10 +147,7 @@ TEST_CASE("a cut state is saved beside the training, as it was when it was given
     train_and_save(manager);
   }
   check_saved(folder.path() / "one", expected);
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   for (const std::string communicator : {"shared_memory", "mpi"}) {
     for (const int processes : {2, 4}) {
       CAPTURE(communicator);
@@ -180,7 +171,7 @@ TEST_CASE("a cut state is saved beside the training, as it was when it was given
 }
 
 TEST_CASE("killed: a training that saves a cut state leaves whole checkpoints, and goes on to the same bits") {
-  if (!skipped().empty()) return;
+  if (!can_launch()) return skip(no_launcher());
   const std::map<std::int64_t, std::string> expected = fingerprints();
   const char* asked = std::getenv("LOCKSTEP_KILLS");
   const int kills = asked != nullptr ? std::atoi(asked) / 4 : 4;

@@ -102,7 +102,6 @@ void check_leaf(const Array& restored, const Array& expected, const Array& like)
 }  // namespace
 
 TEST_CASE("drawn states are restored in part, under other names and as they shall lie") {
-  if (tests::is_launched()) return;
   Draws draw(29);
   for (int i = 0; i < 60; ++i) {
     CAPTURE(i);
@@ -141,7 +140,6 @@ TEST_CASE("drawn states are restored in part, under other names and as they shal
 }
 
 TEST_CASE("another name that the checkpoint does not have either is an error, missing leaves kept or not") {
-  if (tests::is_launched()) return;
   const TemporaryFolder folder;
   const std::filesystem::path saved = folder.path() / "saved";
   checkpoint::save(saved, Tree::dict({{"model", Tree::dict({{"w", Tree(ones({2}))}})}}), {});

@@ -299,7 +299,7 @@ TEST_CASE("a folder that may not be written is an error that names it") {
   folder.write("file", "");
   Manager below(folder.path() / "file" / "checkpoints");
   expect_error<CheckpointError>([&] { below.save(1, state_of(1)); }, "file");
-  if (geteuid() == 0) return;  // may write anywhere
+  if (geteuid() == 0) return tests::skip("root may write anywhere");
   chmod(folder.path().c_str(), 0500);
   Manager closed(folder.path());
   expect_error<CheckpointError>([&] { closed.save(1, state_of(1)); }, "Permission denied");
@@ -318,8 +318,7 @@ TEST_CASE("arrays that lie cut are saved by a manager, too") {
   CHECK(is_cut(manager.restore(Choice::latest, cut).at("w").array()));
 }
 
-TEST_CASE("what each launched process saves by a manager") {
-  if (!tests::is_launched()) return;
+TEST_CASE("what each launched process saves by a manager" * doctest::skip()) {
   const std::filesystem::path folder = std::getenv("LOCKSTEP_TEST_FOLDER");
   Manager manager(folder, {.keep_last = 1, .best_metric = "m"});
   for (const std::int64_t step : {1, 2, 3}) manager.save(step, state_of(step), {{"m", 1.0}});
@@ -336,11 +335,7 @@ TEST_CASE("what each launched process saves by a manager") {
 }
 
 TEST_CASE("a manager of two processes, of which one writes and both see errors") {
-  if (tests::is_launched()) return;
-  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!tests::can_launch()) return tests::skip(tests::no_launcher());
   const TemporaryFolder folder;
   const std::string output = tests::launched(2, "what each launched process saves by a manager",
                                              "LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' ");

@@ -62,14 +62,13 @@ JobEnd end_of_save(const std::string& fault, const std::string& how, int rank, c
   return end_of_job("LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_TEST_FAULT=" + fault +
                     " LOCKSTEP_TEST_SAVE='" + how + "' LOCKSTEP_TEST_RANK=" + std::to_string(rank) +
                     " LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' LOCKSTEP_FLIGHT_RECORDER='" +
-                    folder.path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=1 " + mpirun(2) + "'" +
-                    fs::read_symlink("/proc/self/exe").string() + "' -tc='what each launched process sees of a slow*'");
+                    folder.path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=1 " + mpirun(2) +
+                    run_of_case("what each launched process sees of a slow disk"));
 }
 
 }  // namespace
 
-TEST_CASE("what each launched process sees of a slow disk") {
-  if (!is_launched() || setting("LOCKSTEP_TEST_FOLDER").empty()) return;
+TEST_CASE("what each launched process sees of a slow disk" * doctest::skip()) {
   announce_process();
   try {
     tell_processes(save_as_asked);
@@ -82,11 +81,7 @@ TEST_CASE("what each launched process sees of a slow disk") {
 }
 
 TEST_CASE("fault: a disk slower than the time limit is waited for, and who is stopped while it writes is named") {
-  if (is_launched()) return;
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   struct Case {
     std::string how;
     int rank;  ///< Whose disk it is.

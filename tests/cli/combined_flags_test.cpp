@@ -226,10 +226,7 @@ TEST_CASE("a run that is made longer has no result until it has come to its end 
 }
 
 TEST_CASE("what is done with a run in several processes is said and written once") {
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   const TemporaryFolder folder;
   const std::string run = (folder.path() / "run").string();
   must_print_fingerprint(train_small(run, "--steps 4 --log-every 1 --devices 1"));

@@ -17,12 +17,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool has_mpi() {
-  if (!no_launcher().empty()) return false;
-  for (const std::string& line : run_program("info").out) {
-    if (line.starts_with("communicators") && contains(line, "mpi")) return true;
-  }
-  return false;
+/// Why no job of several processes can be started, or an empty text.
+const std::string& no_mpi() {
+  static const std::string reason = [] {
+    if (!can_launch()) return no_launcher();
+    for (const std::string& line : run_program("info").out) {
+      if (line.starts_with("communicators") && contains(line, "mpi")) return std::string();
+    }
+    return std::string("a build without MPI");
+  }();
+  return reason;
 }
 
 /// A process of the job that trains with these flags beside the usual ones: it says its number, and a shell does `before`
@@ -51,7 +55,7 @@ constexpr double longest = 60;  // seconds of a job, its start and the machine's
 }  // namespace
 
 TEST_CASE("fault: processes of one training with other flags or data name the flag, in time") {
-  if (!has_mpi()) return;
+  if (!no_mpi().empty()) return skip(no_mpi());
   const SmallData data;
   const TemporaryFolder other_data;
   for (const auto& entry : fs::directory_iterator(data.option().substr(12))) {
@@ -86,7 +90,7 @@ TEST_CASE("fault: processes of one training with other flags or data name the fl
 }
 
 TEST_CASE("fault: a training of which a process is killed or stopped at any moment ends") {
-  if (!has_mpi()) return;
+  if (!no_mpi().empty()) return skip(no_mpi());
   const SmallData data;
   struct Case {
     std::string signal, part;
@@ -108,7 +112,7 @@ TEST_CASE("fault: a training of which a process is killed or stopped at any mome
 }
 
 TEST_CASE("fault: a full disk of the process that writes ends all, and a run in use is refused") {
-  if (!has_mpi()) return;
+  if (!no_mpi().empty()) return skip(no_mpi());
   const SmallData data;
   {
     FaultTally tally("lockstep train, a full disk", 2);
@@ -135,7 +139,7 @@ TEST_CASE("fault: a full disk of the process that writes ends all, and a run in 
 }
 
 TEST_CASE("two processes that compare their states at each step train as without") {
-  if (!has_mpi()) return;
+  if (!no_mpi().empty()) return skip(no_mpi());
   const SmallData data;
   const TemporaryFolder folder;
   const fs::path run = folder.path() / "run";

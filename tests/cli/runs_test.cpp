@@ -7,8 +7,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <lockstep/ops.h>
 #include <lockstep/exchange/weight_files.h>
+#include <lockstep/ops.h>
 
 #include "tests/cli/program.h"
 

@@ -194,10 +194,9 @@ TEST_CASE("a model of 16 bits by the command line: recorded, one fingerprint on 
 }
 
 TEST_CASE("two processes of one device equal one process of two") {
-  const std::string reason = no_launcher();
-  if (!reason.empty() || !has_start(run_program("info"), "communicators            shared_memory")) {
-    MESSAGE("skipped: " << (reason.empty() ? "a build without shared memory" : reason));
-    return;
+  if (!can_launch()) return skip(no_launcher());
+  if (!has_start(run_program("info"), "communicators            shared_memory")) {
+    return skip("a build without shared memory");
   }
   const TemporaryFolder folder;
   const std::string one = fingerprint_of(train_cnn(folder.path() / "one", "--steps 6 --devices 2"));

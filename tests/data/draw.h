@@ -4,6 +4,7 @@
 
 #include <lockstep/data.h>
 
+// The type of changes of an image that are drawn.
 namespace lockstep::tests {
 
 /// A change of an image that is drawn from its row's key.

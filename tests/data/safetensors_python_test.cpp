@@ -9,6 +9,7 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/ops.h>
 
+#include "tests/support/skip.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace lockstep;
@@ -51,8 +52,7 @@ TEST_CASE("Python's safetensors reads what is written here, and what it writes i
       spoken_by("python3 " LOCKSTEP_TESTS_DIR "/data/safetensors_python.py " LOCKSTEP_DEPS_DIR "/safetensors " +
                 ours.string() + " " + theirs.string());
   if (python.code == 77 || python.code == 127) {
-    MESSAGE("skipped: there is no python3 with safetensors, and no way to PyPI");
-    return;
+    return tests::skip("there is no python3 with safetensors, and no way to PyPI");
   }
   REQUIRE(python.code == 0);
   CHECK(python.text ==

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+// Where the sample files of the readers are.
 namespace lockstep::tests {
 
 /// The folder of files that other programs wrote.

@@ -32,7 +32,7 @@ foreach(header IN LISTS headers ITEMS include/lockstep/ops.def)
     if(NOT detail AND code MATCHES "^(struct|class|enum class) (LOCKSTEP_API )?[A-Za-z]+ " AND code MATCHES "{")
       set(is_type TRUE)
     endif()
-    if(open EQUAL 0 AND NOT code MATCHES "^#|^(struct|class) [A-Za-z_ ]+<end>" AND (is_type OR code MATCHES "LOCKSTEP_API"
+    if(open EQUAL 0 AND NOT code MATCHES "^#|^extern template |^(struct|class) [A-Za-z_ ]+<end>" AND (is_type OR code MATCHES "LOCKSTEP_API"
         OR code MATCHES "^LOCKSTEP_OP.*(unary|binary|comparison|ternary)"))
       math(EXPR count "${count} + 1")
       set(open ${number})

@@ -94,7 +94,9 @@ foreach(name IN LISTS names)
     string(APPEND uses "{ using ${name}; }\n")
   endif()
 endforeach()
-file(WRITE "${SOURCE}" "#include <lockstep/lockstep.h>\n\nnamespace ls = lockstep;\n\nvoid names() {\n${uses}}\n")
+file(WRITE "${SOURCE}" "#include <lockstep/audio.h>\n#include <lockstep/exchange.h>\n#include <lockstep/lockstep.h>\n\
+#include <lockstep/optim_contrib.h>\n#include <lockstep/scientific.h>\n#include <lockstep/text.h>\n#include <lockstep/vision.h>\n\n\
+namespace ls = lockstep;\n\nvoid names() {\n${uses}}\n")
 execute_process(COMMAND "${COMPILER}" -std=c++20 "-I${ROOT}/include" -fsyntax-only "${SOURCE}"
   RESULT_VARIABLE failed ERROR_VARIABLE output)
 if(failed)

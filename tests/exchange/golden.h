@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+// Where other libraries' programs and weights are.
 namespace lockstep::tests {
 
 /// The folder of what other libraries wrote.

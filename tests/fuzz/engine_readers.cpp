@@ -10,9 +10,9 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
 #include <lockstep/exchange/exported_function.h>
-#include <lockstep/function.h>
 #include <lockstep/exchange/stablehlo.h>
 #include <lockstep/exchange/weight_files.h>
+#include <lockstep/function.h>
 
 #include "engine/checkpoint/block_files.h"
 #include "engine/checkpoint/manifest.h"

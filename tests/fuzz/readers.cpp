@@ -8,7 +8,7 @@
 #include <lockstep/data_files.h>
 #include <lockstep/error.h>
 #include <lockstep/exchange.h>
-#include <lockstep/text/vocabularies.h>
+#include <lockstep/text.h>
 #include <lockstep/vision.h>
 
 #include "engine/data/files/npy.h"

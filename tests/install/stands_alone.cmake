@@ -3,7 +3,8 @@
 
 cmake_minimum_required(VERSION 3.25)
 
-file(GLOB installed "${PREFIX}/bin/*" "${PREFIX}/lib*/lib*.so*" "${PREFIX}/lib*/lockstep/*.so*")
+file(GLOB installed "${PREFIX}/bin/*" "${PREFIX}/lib*/lib*.so*" "${PREFIX}/lib*/lockstep/*.so*"
+  "${PREFIX}/lib*/lockstep/backends/*.so")
 list(LENGTH installed count)
 if(count LESS 3)
   message(FATAL_ERROR "a program, a library and copies of others expected below ${PREFIX}, found: ${installed}")
@@ -21,7 +22,7 @@ foreach(file IN LISTS installed)
     endforeach()
   endforeach()
   execute_process(COMMAND ldd "${file}" OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
-  if(file MATCHES "/bin/|/liblockstep" AND text MATCHES "[^\n]*not found[^\n]*")
+  if(file MATCHES "/bin/|/liblockstep|/backends/" AND text MATCHES "[^\n]*not found[^\n]*")
     message(FATAL_ERROR "${file}: ${CMAKE_MATCH_0}")
   endif()
   string(REGEX MATCHALL "=> /[^ ]*" loaded "${text}")

@@ -16,7 +16,7 @@ set(third_parties
   "^fmt/" "\\.cpp$"
   "^nlohmann/" "^engine/files/.*\\.cpp$|^tests/"
   "^openssl/" "^engine/.*\\.cpp$|^tests/"
-  "^(zlib|png|jpeglib)\\.h$" "^engine/(data|exchange)/.*\\.cpp$|^tests/"
+  "^(zlib|png|jpeglib)\\.h$" "^engine/(data|exchange|vision)/.*\\.cpp$|^tests/"
   "^nanobind/" "^engine/python/"
   "^CLI/" "^engine/cli/"
   "^doctest/" "^tests/")
@@ -96,8 +96,8 @@ endmacro()
 
 macro(check_backend)
   string(REGEX REPLACE "^backends/([^/]*)/.*" "\\1" backend "${file}")
-  if(name MATCHES "^(engine|tests)/" OR (name MATCHES "^backends/" AND NOT name MATCHES "^backends/(${backend}|cpu)/"))
-    complain("a backend knows its own folder, backends/cpu, backend.h or communicator.h, and its own library")
+  if(name MATCHES "^(engine|tests)/" OR (name MATCHES "^backends/" AND NOT name MATCHES "^backends/(${backend}|cpu|modules)/"))
+    complain("a backend knows its own folder, backends/cpu, backends/modules, backend.h or communicator.h, and its own library")
   elseif(name MATCHES "^lockstep/(.*)")
     if(NOT CMAKE_MATCH_1 IN_LIST backend_headers)
       complain("a backend includes only ${backend_headers}")

@@ -156,6 +156,6 @@ TEST_CASE("what the models cannot take is refused") {
 
 TEST_CASE("an unknown model is refused, with the names there are") {
   tests::expect_error<ValueError>([&] { static_cast<void>(models::find("resnet")); },
-                                  "no model 'resnet'; known are autoencoder, cnn, convnext_base,");
+                                  "no model 'resnet'; known are autoencoder, cnn, lenet,");
   tests::expect_error<ValueError>([&] { static_cast<void>(models::find("")); }, "known are autoencoder, cnn");
 }

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/optim_contrib.h>
 
 #include "tests/support/expect_error.h"
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+// Numbers of gradients, parameters and updates.
 namespace lockstep::tests {
 
 using Values = std::vector<double>;

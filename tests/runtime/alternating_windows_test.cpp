@@ -181,17 +181,18 @@ void with_windows(int count, const std::function<void(const std::shared_ptr<Proc
 /// How often the functions of two programs that are called in turn reach tanh.
 constexpr int moments = 14;
 /// Those that are tried are so far apart.
-constexpr int moments_apart = moments / drawn_cases(moments);
+int moments_apart() { return moments / drawn_cases(moments); }
 
 }  // namespace
 
-TEST_CASE("functions whose sums have other sizes take windows in turn, processes being late now and then") {
+TEST_CASE("functions whose sums have other sizes take windows in turn, processes being late now and then" *
+          drawn_suite) {
   cases();
   for (const std::int64_t bucket_bytes : {0, 100}) {
     for (const int count : {1, 2, 4}) {
       CAPTURE(bucket_bytes);
       CAPTURE(count);
-      constexpr int calls = drawn_cases(60);
+      const int calls = drawn_cases(60);
       std::atomic<int> right = 0;
       with_windows(count, [&](const std::shared_ptr<Processes>& processes) {
         Caller caller(processes, bucket_bytes);
@@ -231,15 +232,16 @@ TEST_CASE("what one process of several adds up for all, and where each adds up a
   });
 }
 
-TEST_CASE("one process is late at each moment of a call, while another one is ahead by as much as it can be") {
+TEST_CASE("one process is late at each moment of a call, while another one is ahead by as much as it can be" *
+          drawn_suite) {
   cases();
   for (const int count : {2, 4}) {
     std::atomic<int> right = 0;
-    const int late_ones = drawn_cases(count), calls = late_ones * ((moments - 1) / moments_apart + 1) * 4;
+    const int late_ones = drawn_cases(count), calls = late_ones * ((moments - 1) / moments_apart() + 1) * 4;
     with_windows(count, [&](const std::shared_ptr<Processes>& processes) {
       Caller caller(processes, 0);
       for (int late = 0; late < late_ones; ++late) {
-        for (int moment = 0; moment < moments; moment += moments_apart) {
+        for (int moment = 0; moment < moments; moment += moments_apart()) {
           const Hook sleep = at_moment(moment, [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
           std::size_t arguments = 0;
           for (const std::size_t function : {1, 1, 0, 1}) {
@@ -253,13 +255,14 @@ TEST_CASE("one process is late at each moment of a call, while another one is ah
   }
 }
 
-TEST_CASE("what all processes throw alike at a moment of a call leaves windows that are right in the next ones") {
+TEST_CASE("what all processes throw alike at a moment of a call leaves windows that are right in the next ones" *
+          drawn_suite) {
   cases();
   for (const int count : {2, 4}) {
     std::atomic<int> right = 0, thrown = 0;
     with_windows(count, [&](const std::shared_ptr<Processes>& processes) {
       Caller caller(processes, 0);
-      for (int moment = 0; moment < 8; moment += moments_apart) {
+      for (int moment = 0; moment < 8; moment += moments_apart()) {
         const Hook fail = at_moment(moment, [] { throw std::runtime_error("row 7 is bad"); });
         for (const std::size_t function : {1, 0}) {
           if (caller.call(function, 0)) ++right;
@@ -273,7 +276,7 @@ TEST_CASE("what all processes throw alike at a moment of a call leaves windows t
         }
       }
     });
-    CHECK(right == (7 / moments_apart + 1) * 2 * 3 * count);
+    CHECK(right == (7 / moments_apart() + 1) * 2 * 3 * count);
     CHECK(thrown > 0);
   }
 }

@@ -13,6 +13,7 @@
 
 #include "engine/runtime/team.h"
 #include "tests/support/forked.h"
+#include "tests/support/skip.h"
 
 namespace lockstep::tests {
 namespace {
@@ -32,7 +33,7 @@ TEST_CASE("each part is made once, by threads of devices that wait too") {
     backend::on_waiting_threads(parts, [&](int i) { ++made[static_cast<std::size_t>(i)]; });
     CHECK(std::ranges::all_of(made, [](const auto& times) { return times == 1; }));
   }
-  if (std::thread::hardware_concurrency() < 2) return;
+  if (std::thread::hardware_concurrency() < 2) return skip("one processor");
   // Two parts that wait for one another end where two threads take them.
   std::atomic<int> begun{0};
   std::vector<std::thread::id> threads(2);

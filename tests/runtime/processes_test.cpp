@@ -71,9 +71,9 @@ ir::FunctionPtr random_map(std::uint64_t seed, MapSpec spec, const std::vector<A
 
 }  // namespace
 
-TEST_CASE("2 and 4 processes give the bits of one") {
+TEST_CASE("2 and 4 processes give the bits of one" * drawn_suite) {
   const std::vector<ArrayType> types = {{DType::float32, Shape{8, 8}, {}}, {DType::float32, Shape{3, 8}, {}}};
-  for (std::uint64_t seed = 0; seed < std::uint64_t{drawn_cases(40)}; ++seed) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(drawn_cases(40)); ++seed) {
     CAPTURE(seed);
     const MapSpec spec{mesh({{"batch", 8}}), 2, {{"batch", ""}, {"", ""}}, {{}, {}, {}, {"", "batch"}}};
     const ir::FunctionPtr f = random_map(seed, spec, types, Shape{2, 3});
@@ -86,9 +86,9 @@ TEST_CASE("2 and 4 processes give the bits of one") {
   }
 }
 
-TEST_CASE("axes that lie within a process and across processes") {
+TEST_CASE("axes that lie within a process and across processes" * drawn_suite) {
   const std::vector<ArrayType> types = {{DType::float32, Shape{4, 8}, {}}, {DType::float32, Shape{3, 4}, {}}};
-  for (std::uint64_t seed = 0; seed < std::uint64_t{drawn_cases(40)}; ++seed) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(drawn_cases(40)); ++seed) {
     CAPTURE(seed);
     const MapSpec spec{
         mesh({{"data", 4}, {"model", 2}}), 1, {{"data", "model"}, {"", "data"}}, {{}, {}, {}, {"model", "data"}}};
@@ -102,7 +102,7 @@ TEST_CASE("axes that lie within a process and across processes") {
   }
 }
 
-TEST_CASE("several axes cut a dimension, in any order, within a process and across processes") {
+TEST_CASE("several axes cut a dimension, in any order, within a process and across processes" * drawn_suite) {
   const std::vector<ArrayType> types = {{DType::float32, Shape{16, 4}, {}}, {DType::float32, Shape{3, 8}, {}}};
   struct Row {
     Layouts in;
@@ -112,7 +112,7 @@ TEST_CASE("several axes cut a dimension, in any order, within a process and acro
                                  {{{"model,data", ""}, {"", "data"}}, {"data,model", ""}},
                                  {{{"model,data", ""}, {"", "data,model"}}, {"model,data", ""}}};
   for (const Row& row : rows) {
-    for (std::uint64_t seed = 0; seed < std::uint64_t{drawn_cases(12)}; ++seed) {
+    for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(drawn_cases(12)); ++seed) {
       CAPTURE(seed);
       MapSpec spec{mesh({{"data", 4}, {"model", 2}}), 1, row.in, {{}, {}, {}, row.last}};
       const std::vector<eval::HostArray> arguments = random_host_arrays(types, seed);
@@ -288,9 +288,9 @@ ir::FunctionPtr drawn_backward_pass(std::uint64_t seed, const MapSpec& map, std:
   });
 }
 
-TEST_CASE("sums that begin while their region runs have the bits of one process") {
+TEST_CASE("sums that begin while their region runs have the bits of one process" * drawn_suite) {
   std::atomic<int> begun = 0;
-  for (std::uint64_t seed = 0; seed < std::uint64_t{drawn_cases(8)}; ++seed) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(drawn_cases(8)); ++seed) {
     for (const int shards : {2, 4, 8}) {
       for (const int devices : {1, 2}) {
         CAPTURE(seed);

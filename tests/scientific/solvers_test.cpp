@@ -10,9 +10,9 @@
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/linalg.h>
+#include <lockstep/parallel.h>
 #include <lockstep/scientific/minimize.h>
 #include <lockstep/scientific/odeint.h>
-#include <lockstep/parallel.h>
 #include <lockstep/scientific/solvers.h>
 #include <lockstep/transforms.h>
 

@@ -3,6 +3,7 @@
 #include <lockstep/manipulation.h>
 #include <lockstep/ops.h>
 
+// Arrays of numbers that count up, and waves of them.
 namespace lockstep::tests {
 
 /// 0, 1, 2, ... of a shape.

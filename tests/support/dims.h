@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+// The type of lists of dimensions.
 namespace lockstep::tests {
 
 /// Dimensions or extents, as attributes of ops hold them.

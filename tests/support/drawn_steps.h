@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/optim_contrib.h>
 #include <lockstep/parallel_layers.h>
 
 #include "tests/support/training.h"

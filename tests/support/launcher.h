@@ -1,3 +1,4 @@
+// mpirun, for tests of several processes.
 #pragma once
 
 #include <array>
@@ -8,7 +9,8 @@
 #include <memory>
 #include <string>
 
-// mpirun, for tests of several processes.
+#include "tests/support/skip.h"
+
 namespace lockstep::tests {
 
 inline std::string output_of(const std::string& command) {
@@ -25,19 +27,26 @@ inline std::string mpirun(int processes) {
 
 /// Why nothing can be launched here, or an empty text. Open MPI's processes find each other through a network interface,
 /// be it the loopback: where none is up it cannot start any program.
-inline std::string no_launcher() {
-  if (output_of("command -v mpirun").empty()) return "mpirun is not on the path";
-  const std::string output = output_of(mpirun(1) + "echo launched 2>&1");
-  return output.find("unable to find network interfaces") == std::string::npos ? "" : "no network interface is up";
+inline const std::string& no_launcher() {
+  static const std::string reason = [] {
+    if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return std::string("this process was launched itself");
+    if (output_of("command -v mpirun").empty()) return std::string("mpirun is not on the path");
+    const std::string output = output_of(mpirun(1) + "echo launched 2>&1");
+    const bool is_offline = output.find("unable to find network interfaces") != std::string::npos;
+    return std::string(is_offline ? "no network interface is up" : "");
+  }();
+  return reason;
 }
+inline bool can_launch() { return no_launcher().empty(); }
 
-/// Whether this process is one of several that a test launched.
-inline bool is_launched() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
+/// The command that runs one test case of this program, be it one that `doctest::skip` leaves out by itself.
+inline std::string run_of_case(const std::string& test_case) {
+  return "'" + std::filesystem::read_symlink("/proc/self/exe").string() + "' --no-skip -tc=\"" + test_case + "\"";
+}
 
 /// What `processes` of this program print, each running the test case of that name; `settings` stand before the command.
 inline std::string launched(int processes, const std::string& test_case, const std::string& settings = {}) {
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  return output_of(settings + mpirun(processes) + "'" + program + "' -tc=\"" + test_case + "\" 2>&1");
+  return output_of(settings + mpirun(processes) + run_of_case(test_case) + " 2>&1");
 }
 
 /// How often `part` stands in `text`.

@@ -78,9 +78,9 @@ TEST_CASE("values of outer traces are captured by every trace between") {
       [&](std::span<const Array> x) {
         const Traced middle = tracing::trace(
             [&](std::span<const Array> y) {
-              const Traced inner =
-                  tracing::trace([&](std::span<const Array> z) { return Arrays{add(add(z[0], x[0]), add(x[0], y[0]))}; },
-                               std::array{vector3});
+              const Traced inner = tracing::trace(
+                  [&](std::span<const Array> z) { return Arrays{add(add(z[0], x[0]), add(x[0], y[0]))}; },
+                  std::array{vector3});
               CHECK(inner.captured.size() == 2);
               return call_traced(inner, {neg(y[0])});
             },

@@ -102,17 +102,12 @@ TEST_CASE("steps with an op of one's own that are saved and resumed on other dev
   CHECK(fingerprint_of_steps(2, 1) == whole);
 }
 
-TEST_CASE("what each launched process trains with an op of one's own") {
-  if (!tests::is_launched()) return;
+TEST_CASE("what each launched process trains with an op of one's own" * doctest::skip()) {
   std::printf("trained %s.\n", fingerprint_of_steps(1).c_str());
 }
 
 TEST_CASE("two processes with an op of one's own train the bits of one") {
-  if (tests::is_launched()) return;
-  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!tests::can_launch()) return tests::skip(tests::no_launcher());
   const std::string expected = "trained " + fingerprint_of_steps(1) + ".";
   const std::string output = tests::launched(2, "what each launched process trains with an op of one's own");
   CAPTURE(output);

@@ -250,8 +250,7 @@ TEST_CASE("axes of one shard cut nothing: what lies cut along them is taken, and
   CHECK(layout_of(leaf(state, "trainable/head/kernel")) == sharded("data"));
 }
 
-TEST_CASE("what each launched process trains with a state that lies cut") {
-  if (!tests::is_launched()) return;
+TEST_CASE("what each launched process trains with a state that lies cut" * doctest::skip()) {
   for (const CutWork& work : {mlp(), gpt()}) {
     for (const int zero : {0, 1, 2, 3}) std::printf("%s\n", run_cut(work, zero).c_str());
   }
@@ -276,7 +275,6 @@ TEST_CASE("what each launched process trains with a state that lies cut") {
 }
 
 TEST_CASE("mlp and gpt over 2 and 4 processes: losses, bits and checkpoints of one, and each has its blocks alone") {
-  if (tests::is_launched()) return;
   std::vector<std::string> expected;
   for (const CutWork& work : {mlp(), gpt()}) {
     for (const int zero : {0, 1, 2, 3}) {
@@ -284,10 +282,7 @@ TEST_CASE("mlp and gpt over 2 and 4 processes: losses, bits and checkpoints of o
       CHECK(run_cut(work, zero, grid_of("cpu:0-1")) == expected.back());
     }
   }
-  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!tests::can_launch()) return tests::skip(tests::no_launcher());
   const tests::TemporaryFolder folder;
   for (const int processes : {2, 4}) {
     const std::string output =
@@ -337,8 +332,7 @@ double mebibytes_of(std::size_t bytes) { return static_cast<double>(bytes) / (1 
 
 }  // namespace
 
-TEST_CASE("what each launched process has resident of a state of 192 MiB") {
-  if (!tests::is_launched()) return;
+TEST_CASE("what each launched process has resident of a state of 192 MiB" * doctest::skip()) {
   const int zero = std::atoi(std::getenv("LOCKSTEP_TEST_ZERO"));
   const CutWork work = wide();
   const TrainStep step = cut_step(work, zero, Mesh({{"data", 4}}, {Device{}}));
@@ -357,11 +351,7 @@ TEST_CASE("what each launched process has resident of a state of 192 MiB") {
 }
 
 TEST_CASE("64 MiB of parameters with Adam in 4 processes: 192 MiB resident in each without zero, 48 with stage 3") {
-  if (tests::is_launched()) return;
-  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!tests::can_launch()) return tests::skip(tests::no_launcher());
   for (const std::string zero : {"0", "3"}) {
     const std::string output = tests::launched(4, "what each launched process has resident of a state of 192 MiB",
                                                "LOCKSTEP_TEST_ZERO=" + zero + " ");

@@ -2,6 +2,7 @@
 
 #include <lockstep/lockstep.h>
 
+// A layout of two dense layers.
 namespace lockstep::tests {
 
 /// Two dense layers, "in" and "out", cut as Megatron cuts them: the first by its units, the second by what it reads.

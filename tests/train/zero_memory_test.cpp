@@ -52,8 +52,7 @@ double mebibytes(double bytes) { return bytes / (1 << 20); }
 
 }  // namespace
 
-TEST_CASE("what each launched process has resident while it makes a step") {
-  if (!is_launched() || std::getenv("LOCKSTEP_TEST_ZERO") == nullptr) return;
+TEST_CASE("what each launched process has resident while it makes a step" * doctest::skip()) {
   const int zero = std::atoi(std::getenv("LOCKSTEP_TEST_ZERO"));
   const bool computed_again = std::getenv("LOCKSTEP_TEST_REMAT") != nullptr;
   const auto model = four_kernels(computed_again);
@@ -80,11 +79,7 @@ TEST_CASE("what each launched process has resident while it makes a step") {
 }
 
 TEST_CASE("ZeRO 0 to 3 in 4 processes: each has resident what the plan of its step says") {
-  if (is_launched()) return;
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   double least = 1e9;  // of the stages before, in MiB
   for (const auto& [zero, settings] : {std::pair<std::string, std::string>{"0", ""},
                                        {"1", ""},

@@ -205,7 +205,6 @@ void go_on_all(const std::filesystem::path& folder, std::size_t part) {
 }  // namespace
 
 TEST_CASE("drawn runs that die twice and go on with other devices decide and leave what they would have") {
-  if (tests::is_launched()) return;
   const char* asked = std::getenv("LOCKSTEP_DRAWN_RUNS");
   const int runs = asked != nullptr ? std::atoi(asked) : 6;
   const char* seed = std::getenv("LOCKSTEP_DRAWN_SEED");
@@ -227,17 +226,12 @@ TEST_CASE("drawn runs that die twice and go on with other devices decide and lea
   }
 }
 
-TEST_CASE("what launched processes do with drawn runs") {
-  if (!tests::is_launched()) return;
+TEST_CASE("what launched processes do with drawn runs" * doctest::skip()) {
   go_on_all(std::getenv(folder_name), world()->size() == 2 ? 1 : 2);
 }
 
 TEST_CASE("drawn runs that die go on in 2 and then in 4 processes as if one had made them") {
-  if (tests::is_launched()) return;
-  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!tests::can_launch()) return tests::skip(tests::no_launcher());
   const TemporaryFolder folder;
   go_on_all(folder.path(), 0);
   for (const int processes : {2, 4}) {
@@ -258,7 +252,6 @@ TEST_CASE("drawn runs that die go on in 2 and then in 4 processes as if one had 
 TEST_CASE(
     "a longer run goes on from a shorter one that has ended anywhere, with the callbacks' states and the logs of one "
     "run") {
-  if (tests::is_launched()) return;
   std::mt19937 draw(13);
   int i = 0;
   for (auto& [run, unused] : drawn_mortals(41, 6)) {
@@ -283,7 +276,6 @@ TEST_CASE(
 }
 
 TEST_CASE("a callback that a run did not have before begins with the state that it goes on from") {
-  if (tests::is_launched()) return;
   const TemporaryFolder folder;
   DrawnRun run{.steps = 5};
   go_on(run, folder.path(), 1, {});

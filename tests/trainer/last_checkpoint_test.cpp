@@ -85,8 +85,7 @@ TEST_CASE("a run that its skips have ended behind a saved step is over when it i
   CHECK(saved(folder.path()) == saved(longer.path()));
 }
 
-TEST_CASE("what launched processes save last") {
-  if (!tests::is_launched()) return;
+TEST_CASE("what launched processes save last" * doctest::skip()) {
   const fs::path run = std::getenv("LOCKSTEP_TEST_FOLDER");
   const SkippedRun first = skipping_run(run, 4, 3);
   const SkippedRun again = skipping_run(run, 4, 3);
@@ -104,11 +103,7 @@ TEST_CASE("what launched processes save last") {
 }
 
 TEST_CASE("two processes save last what one does") {
-  if (tests::is_launched()) return;
-  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!tests::can_launch()) return tests::skip(tests::no_launcher());
   const TemporaryFolder alone, together;
   skipping_run(alone.path(), 4, 3);
   const std::string output = tests::launched(2, "what launched processes save last",

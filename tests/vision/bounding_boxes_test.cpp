@@ -4,11 +4,11 @@
 
 #include <doctest/doctest.h>
 
-#include <lockstep/vision/bounding_boxes.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 #include <lockstep/transforms.h>
+#include <lockstep/vision/bounding_boxes.h>
 
 #include "tests/support/expect_error.h"
 

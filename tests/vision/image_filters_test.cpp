@@ -5,11 +5,11 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/error.h>
-#include <lockstep/vision/image.h>
-#include <lockstep/vision/image_filters.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 #include <lockstep/transforms.h>
+#include <lockstep/vision/image.h>
+#include <lockstep/vision/image_filters.h>
 
 #include "tests/support/array_values.h"
 #include "tests/support/expect_error.h"

@@ -10,6 +10,7 @@
 
 #include "tests/data/samples.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/skip.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace lockstep;
@@ -20,6 +21,9 @@ using tests::TemporaryFolder;
 namespace {
 
 /// Where a library was not found when building, an error says so, and there is nothing else to test.
+constexpr const char* without_png = "a build without libpng";
+constexpr const char* without_jpeg = "a build without libjpeg";
+
 bool can_read(const std::string& sample) {
   try {
     data::read_image(samples / sample);
@@ -37,7 +41,7 @@ std::string bytes_of(const HostTable& image) {
 }  // namespace
 
 TEST_CASE("PNG files of every kind hold the pixels that were written") {
-  if (!can_read("rgb.png")) return;
+  if (!can_read("rgb.png")) return tests::skip(without_png);
   const std::string pixels = tests::file_text(samples / "rgb.bin");
   for (const char* name : {"rgb.png", "interlaced.png", "alpha.png"}) {
     CAPTURE(name);
@@ -52,7 +56,7 @@ TEST_CASE("PNG files of every kind hold the pixels that were written") {
 }
 
 TEST_CASE("JPEG files hold nearly the pixels that were written") {
-  if (!can_read("smooth.jpg")) return;
+  if (!can_read("smooth.jpg")) return tests::skip(without_jpeg);
   for (const char* name : {"smooth.jpg", "progressive.jpg"}) {
     CAPTURE(name);
     const HostTable image = data::read_image(samples / name);
@@ -109,7 +113,8 @@ TEST_CASE("damaged images are refused, wherever they are cut off") {
 }
 
 TEST_CASE("an image folder has a class for each of its folders") {
-  if (!can_read("rgb.png") || !can_read("smooth.jpg")) return;
+  if (!can_read("rgb.png")) return tests::skip(without_png);
+  if (!can_read("smooth.jpg")) return tests::skip(without_jpeg);
   const TemporaryFolder folder;
   for (const char* name : {"zebra", "ant"}) std::filesystem::create_directory(folder.path() / name);
   std::filesystem::copy(samples / "rgb.png", folder.path() / "zebra" / "1.png");

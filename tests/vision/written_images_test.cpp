@@ -11,6 +11,7 @@
 #include <lockstep/vision.h>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/skip.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace lockstep;
@@ -62,13 +63,13 @@ TEST_CASE("a PNG file that was written holds the pixels, a JPEG file nearly") {
       }
     }
   }
-  if (!can_write(ImageForm::jpeg)) return;
+  if (!can_write(ImageForm::jpeg)) return tests::skip("a build without libjpeg");
   CHECK(data::encode_image(smooth(32, 32, 3), ImageForm::jpeg, 10).size() <
         data::encode_image(smooth(32, 32, 3), ImageForm::jpeg, 90).size());
 }
 
 TEST_CASE("floats are written as parts of white") {
-  if (!can_write(ImageForm::png)) return;
+  if (!can_write(ImageForm::png)) return tests::skip("a build without libpng");
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const HostTable floats = data::host_table(std::vector<float>{-1, 0, 0.5F, 1, 2, nan}, Shape{2, 3, 1});
   const HostTable read = data::decode_image(data::encode_image(floats, ImageForm::png), "f", 1);
@@ -111,7 +112,7 @@ TEST_CASE("images that cannot be written are refused") {
       "expected uint8 or float32");
   expect_error<ValueError>([&] { data::encode_image(image, ImageForm::jpeg, 0); }, "quality is 0; expected 1 to 100");
   expect_error<ShapeError>([&] { data::array_to_image(zeros({2, 2})); }, "[array_to_image] the array is f32[2,2]");
-  if (!can_write(ImageForm::png)) return;
+  if (!can_write(ImageForm::png)) return tests::skip("a build without libpng");
   expect_error<DataError>([&] { data::write_image(folder.path() / "absent" / "image.png", image); },
                           "image.png cannot be written");
 }

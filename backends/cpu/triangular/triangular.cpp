@@ -1,4 +1,3 @@
-#include "backends/cpu/triangular/triangular.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -136,13 +135,17 @@ std::unique_ptr<Kernel> make_factor(const KernelRequest& request) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_cholesky(const KernelRequest& request) {
+namespace kernels {
+
+/// Of float32 and float64, where the processor has AVX2. Null elsewhere.
+std::unique_ptr<Kernel> cholesky(const KernelRequest& request) {
   const DType dtype = request.inputs[0].dtype;
   if (!has_loops(dtype)) return nullptr;
   return dtype == DType::float64 ? make_factor<double>(request) : make_factor<float>(request);
 }
 
-std::unique_ptr<Kernel> make_triangular_solve(const KernelRequest& request) {
+/// Of float32 and float64, where the processor has AVX2 and there are more than very few systems. Null elsewhere.
+std::unique_ptr<Kernel> triangular_solve(const KernelRequest& request) {
   constexpr std::int64_t few_systems = 4;    // that leave most lanes without one
   constexpr std::int64_t small_matrix = 64;  // which costs less than a call of LAPACK
   const DType dtype = request.inputs[0].dtype;
@@ -151,5 +154,7 @@ std::unique_ptr<Kernel> make_triangular_solve(const KernelRequest& request) {
   if (systems <= few_systems && request.inputs[0].shape.dim(-1) > small_matrix) return nullptr;
   return dtype == DType::float64 ? make_solution<double>(request) : make_solution<float>(request);
 }
+
+}  // namespace kernels
 
 }  // namespace lockstep::backend::cpu

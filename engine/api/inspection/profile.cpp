@@ -8,7 +8,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <lockstep/debug.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
@@ -21,6 +23,8 @@
 #include "engine/core/quoting.h"
 
 namespace lockstep {
+
+template class detail::OutOfLine<std::shared_ptr<Profile>>;
 
 /// One call of the profiled function.
 struct RecordedCall {

@@ -58,7 +58,8 @@ std::map<std::string, std::string> machine_description() {
       {"cache_l3", std::to_string(sysconf(_SC_LEVEL3_CACHE_SIZE))},
   };
   for (const auto& backend : backend::built_backends()) {
-    entries["backend " + std::string(backend->name())] = backend->version();
+    const std::string version = backend->version();
+    if (!version.empty()) entries["backend " + std::string(backend->name())] = version;
   }
   for (const char* variable : bit_changing) {
     if (const char* value = std::getenv(variable); value != nullptr) entries[std::string("env ") + variable] = value;

@@ -192,7 +192,7 @@ std::shared_ptr<backend::Buffer> allocate(std::size_t nbytes) {
     if (!backend->supports(DeviceKind::cpu)) continue;
     if (auto buffer = backend->allocate(nbytes, Device{})) return buffer;
   }
-  throw BackendError("no backend of this build owns memory on cpu:0; configure backends/aten");
+  throw BackendError("no backend of this build owns memory on cpu:0; configure backends/cpu");
 }
 
 std::int64_t collectives_run() { return collectives(); }
@@ -210,6 +210,10 @@ Array from_bytes(const ArrayType& type, std::span<const std::byte> bytes) {
   auto buffer = api::allocate(bytes.size());
   if (!bytes.empty()) std::memcpy(buffer->data(), bytes.data(), bytes.size());
   return make_array(type, std::move(buffer));
+}
+
+Array detail::from_elements(DType dtype, const Shape& shape, const void* elements, std::size_t bytes) {
+  return from_bytes({dtype, shape, {}}, {static_cast<const std::byte*>(elements), bytes});
 }
 
 }  // namespace lockstep

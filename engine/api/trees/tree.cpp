@@ -2,6 +2,7 @@
 #include <functional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/error.h>
 #include <lockstep/moved_from.h>
@@ -43,10 +44,10 @@ std::string print(const StaticValue& value) {
       [](const auto& v) -> std::string {
         using T = std::decay_t<decltype(v)>;
         if constexpr (std::is_same_v<T, std::string>) return lockstep::quoted(v);
-        if constexpr (std::is_same_v<T, double>)
-          return fmt::format("{:#}", v);
-        else
-          return fmt::format("{}", v);
+        std::string text = fmt::format("{}", v);
+        // A number that is no integer shows it; "{:#}" is "2.0" or "2." by fmt's version.
+        if (std::is_same_v<T, double> && text.find_first_of(".eni") == std::string::npos) text += ".0";
+        return text;
       },
       value);
 }

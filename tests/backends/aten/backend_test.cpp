@@ -35,11 +35,16 @@ Memory memory_of_elements(const std::vector<T>& elements) {
 
 }  // namespace
 
-TEST_CASE("the backend says what it is for") {
-  CHECK(aten().name() == "aten");
-  CHECK(aten().version().starts_with("2."));
-  CHECK(aten().supports(DeviceKind::cpu));
-  CHECK_FALSE(aten().supports(DeviceKind::cuda));
+TEST_CASE("each backend says what it is for") {
+  const auto of_aten = backend::make_aten_backend(), of_cpu = backend::make_cpu_backend();
+  CHECK(of_aten->name() == "aten");
+  CHECK(of_aten->version().starts_with("2."));
+  CHECK(of_cpu->name() == "cpu");
+  CHECK(of_cpu->version().empty());
+  for (const auto& backend : {of_aten, of_cpu}) {
+    CHECK(backend->supports(DeviceKind::cpu));
+    CHECK_FALSE(backend->supports(DeviceKind::cuda));
+  }
 }
 
 TEST_CASE("what the table does not have is null, not an error") {

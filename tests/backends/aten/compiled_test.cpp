@@ -1,15 +1,12 @@
 #include <doctest/doctest.h>
 
+#include "tests/support/cpu_and_aten.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/random_program.h"
 #include "tests/support/run_compiled.h"
 
 // Views, in-place writes and tiles are promises of the kernels: compiled functions give the bits of eval with the same
 // backend, which hands every kernel whole contiguous operands.
-namespace lockstep::backend {
-std::shared_ptr<const backend::Backend> make_aten_backend();
-}
-
 namespace lockstep::tests {
 namespace {
 
@@ -17,7 +14,7 @@ using ir::Value;
 using Values = std::vector<Value>;
 
 void check_equal_with_aten(const ir::FunctionPtr& f, std::uint64_t seed) {
-  const auto backend = backend::make_aten_backend();
+  const auto backend = std::make_shared<const CpuAndAten>();
   const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), seed);
   const Bytes expected = bytes_of(eval::eval(*f, arguments, *backend));
   for (bool optimize : {false, true}) {

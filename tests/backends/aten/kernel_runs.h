@@ -6,21 +6,21 @@
 
 #include <lockstep/backend/backend.h>
 
-#include "backends/aten/backend.h"
 #include "engine/ir/primitive.h"
 #include "engine/ops/primitives.h"
 #include "tests/support/backend_op.h"
+#include "tests/support/cpu_and_aten.h"
 #include "tests/support/samples.h"
 
-// Kernels of the ATen backend, made from requests and run on arrays of plain memory.
+// Kernels of plain loops and of ATen, made from requests and run on arrays of plain memory.
 namespace lockstep::tests {
 
 inline const backend::Backend& aten() {
-  static const std::shared_ptr<const backend::Backend> backend = backend::make_aten_backend();
-  return *backend;
+  static const CpuAndAten backend;
+  return backend;
 }
 
-/// An op bound to this backend's kernel of it.
+/// An op bound to these backends' kernel of it.
 struct BoundOp : BackendOp {
   BoundOp(const ir::Primitive& primitive, std::vector<ArrayType> input_types, Attrs attributes)
       : BackendOp(aten(), primitive, std::move(input_types), std::move(attributes)) {}

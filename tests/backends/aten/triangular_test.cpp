@@ -18,6 +18,7 @@
 #include "tests/backends/aten/kernel_runs.h"
 #include "tests/support/backend_op.h"
 #include "tests/support/max_isa.h"
+#include "tests/support/skip.h"
 
 // cholesky and triangular_solve of floats have the bits of plain loops, whatever the vectors, parts and systems beside.
 namespace lockstep::tests {
@@ -159,6 +160,7 @@ void check_factor(std::int64_t count, std::int64_t n, std::mt19937& random) {
 }
 
 bool has_vectors() { return backend::usable_isa() != backend::Isa::none; }
+constexpr const char* no_vectors = "no vector instructions may be used";
 
 template <class T>
 void check_solves() {
@@ -186,7 +188,7 @@ void check_factors() {
 TEST_CASE("triangular systems have the bits of a substitution in plain loops") {
   for (const char* isa : {"avx2", "avx512"}) {
     const MaxIsa most(isa);
-    if (!has_vectors()) return;
+    if (!has_vectors()) return skip(no_vectors);
     CAPTURE(isa);
     check_solves<float>();
     check_solves<double>();
@@ -196,7 +198,7 @@ TEST_CASE("triangular systems have the bits of a substitution in plain loops") {
 TEST_CASE("factors of positive definite matrices have the bits of plain loops") {
   for (const char* isa : {"avx2", "avx512"}) {
     const MaxIsa most(isa);
-    if (!has_vectors()) return;
+    if (!has_vectors()) return skip(no_vectors);
     CAPTURE(isa);
     check_factors<float>();
     check_factors<double>();
@@ -204,7 +206,7 @@ TEST_CASE("factors of positive definite matrices have the bits of plain loops") 
 }
 
 TEST_CASE("a matrix that is not positive definite has no factor, and those beside it have theirs") {
-  if (!has_vectors()) return;
+  if (!has_vectors()) return skip(no_vectors);
   constexpr std::int64_t n = 70;
   Reals<double> a(3 * n * n);
   const Matrices<double> matrices{a, n, n};

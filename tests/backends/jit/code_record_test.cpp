@@ -42,27 +42,29 @@ std::string text_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 TEST_CASE("generated code is named in perf's map and written to files where that is asked for") {
-  if (usable_sets().empty()) return;
-  const TemporaryFolder folder;
-  const std::filesystem::path map = folder.path() / "perf.map", dumped = folder.path() / "made" / "code";
-  CodeCache codes(usable_sets().back(), CodeRecord(map, dumped));
-  const auto first = codes.get(sum_of_two(7), "fused(mul, add)"), second = codes.get(sum_of_two(9), "add");
-  CHECK(codes.get(sum_of_two(7), "another") == first);
-  std::ifstream lines(map);
-  for (const auto& [code, label] : {std::pair(first, "lockstep:fused(mul, add)"), std::pair(second, "lockstep:add")}) {
-    std::uintptr_t address = 0;
-    std::size_t bytes = 0;
-    std::string symbol;
-    lines >> std::hex >> address >> bytes >> std::ws;
-    std::getline(lines, symbol);
-    CHECK(address == reinterpret_cast<std::uintptr_t>(code->code().data()));
-    CHECK(bytes == code->code().size());
-    CHECK(symbol == label);
+  for (const backend::Isa isa : usable_sets()) {
+    const TemporaryFolder folder;
+    const std::filesystem::path map = folder.path() / "perf.map", dumped = folder.path() / "made" / "code";
+    CodeCache codes(isa, CodeRecord(map, dumped));
+    const auto first = codes.get(sum_of_two(7), "fused(mul, add)"), second = codes.get(sum_of_two(9), "add");
+    CHECK(codes.get(sum_of_two(7), "another") == first);
+    std::ifstream lines(map);
+    for (const auto& [code, label] :
+         {std::pair(first, "lockstep:fused(mul, add)"), std::pair(second, "lockstep:add")}) {
+      std::uintptr_t address = 0;
+      std::size_t bytes = 0;
+      std::string symbol;
+      lines >> std::hex >> address >> bytes >> std::ws;
+      std::getline(lines, symbol);
+      CHECK(address == reinterpret_cast<std::uintptr_t>(code->code().data()));
+      CHECK(bytes == code->code().size());
+      CHECK(symbol == label);
+    }
+    CHECK((lines >> std::ws).eof());
+    CHECK(file_text(dumped / "0-fused_mul__add_.bin") == text_of(first->code()));
+    CHECK(file_text(dumped / "1-add.bin") == text_of(second->code()));
+    CHECK(std::distance(std::filesystem::directory_iterator(dumped), {}) == 2);
   }
-  CHECK((lines >> std::ws).eof());
-  CHECK(file_text(dumped / "0-fused_mul__add_.bin") == text_of(first->code()));
-  CHECK(file_text(dumped / "1-add.bin") == text_of(second->code()));
-  CHECK(std::distance(std::filesystem::directory_iterator(dumped), {}) == 2);
 }
 
 TEST_CASE("a record that cannot be written says what to change") {

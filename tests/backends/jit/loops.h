@@ -18,16 +18,20 @@
 #include "backends/cpu/bfloat16.h"
 #include "backends/jit/backend.h"
 #include "backends/jit/code.h"
+#include "tests/support/skip.h"
 
 // Loops of machine code, run on plain memory, and the same steps taken one element after the other.
 namespace lockstep::tests {
 
-/// The instruction sets that this processor has and LOCKSTEP_MAX_ISA allows.
+inline constexpr const char* no_machine_code = "no machine code is made without vector instructions";
+
+/// The instruction sets that this processor has and LOCKSTEP_MAX_ISA allows. A test case that finds none is skipped.
 inline std::vector<backend::Isa> usable_sets() {
   std::vector<backend::Isa> sets;
   for (const backend::Isa isa : {backend::Isa::avx2, backend::Isa::avx512}) {
     if (isa <= backend::usable_isa()) sets.push_back(isa);
   }
+  if (sets.empty()) skip(no_machine_code);
   return sets;
 }
 

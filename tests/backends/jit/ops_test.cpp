@@ -5,12 +5,9 @@
 #include "backends/jit/expand.h"
 #include "engine/ops/primitives.h"
 #include "tests/backends/jit/loops.h"
+#include "tests/support/cpu_and_aten.h"
 
 // Each op alone: against ATen's kernel over special values, where both must be exact.
-namespace lockstep::backend {
-std::shared_ptr<const backend::Backend> make_aten_backend();
-}
-
 namespace lockstep::tests {
 namespace {
 
@@ -171,7 +168,7 @@ bool same(DType dtype, const std::vector<std::byte>& a, const std::vector<std::b
 }  // namespace
 
 TEST_CASE("every op that loops are made of has a kernel, and exact ops have ATen's values") {
-  const auto aten = backend::make_aten_backend();
+  const auto aten = std::make_shared<const CpuAndAten>();
   const auto settings = aten->enter_thread();
   const std::vector<OpCase> cases = all_cases();
   CHECK(cases.size() > 60);

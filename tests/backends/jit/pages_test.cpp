@@ -8,14 +8,11 @@
 #include "engine/ir/backend_chain.h"
 #include "engine/ops/values.h"
 #include "tests/backends/jit/loops.h"
+#include "tests/support/cpu_and_aten.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/run_compiled.h"
 
 // The modes of the pages that machine code lies in, on systems with rules for them.
-namespace lockstep::backend {
-std::shared_ptr<const backend::Backend> make_aten_backend();
-}
-
 namespace lockstep::tests {
 namespace {
 
@@ -61,7 +58,7 @@ TEST_CASE("no page of code is ever writable and executable at once") {
 TEST_CASE("where nothing that was written may be executed, ATen computes, and the backend says why") {
   const ir::FunctionPtr f = chain();
   const std::vector<eval::HostArray> arguments = random_host_arrays(f->input_types(), 1);
-  const auto aten = backend::make_aten_backend();
+  const auto aten = std::make_shared<const CpuAndAten>();
   const Bytes expected = run_fused(f, arguments, {aten});
   for (const backend::Isa isa : usable_sets()) {
     CHECK(backend::jit::make_backend(isa)->notice().empty());

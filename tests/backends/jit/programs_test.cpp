@@ -3,15 +3,12 @@
 #include "engine/ir/backend_chain.h"
 #include "engine/passes/pass.h"
 #include "tests/backends/jit/loops.h"
+#include "tests/support/cpu_and_aten.h"
 #include "tests/support/mapped_program.h"
 #include "tests/support/random_program.h"
 #include "tests/support/run_compiled.h"
 
 // Compiled programs: with fused loops and without, and equation by equation, bit for bit.
-namespace lockstep::backend {
-std::shared_ptr<const backend::Backend> make_aten_backend();
-}
-
 namespace lockstep::tests {
 namespace {
 
@@ -37,7 +34,7 @@ int check_equal(const ir::FunctionPtr& f, std::uint64_t seed) {
   int loops = 0;
   for (const backend::Isa isa : usable_sets()) {
     CAPTURE(std::string(name(isa)));
-    const auto backend = ir::backend_chain({backend::jit::make_backend(isa), backend::make_aten_backend()});
+    const auto backend = ir::backend_chain({backend::jit::make_backend(isa), std::make_shared<const CpuAndAten>()});
     const Bytes expected = bytes_of(eval::eval(*f, arguments, *backend));
     CHECK(run_program(f, arguments, backend, false) == expected);
     std::string text;
@@ -180,7 +177,7 @@ TEST_CASE("an optimizer's update is one loop, in tiles, written in place") {
         return Values{x[0] - rate * ops::div(m, ops::sqrt(v) + ops::full_like(v, 1e-8)), m, v};
       });
   for (const backend::Isa isa : usable_sets()) {
-    const auto backend = ir::backend_chain({backend::jit::make_backend(isa), backend::make_aten_backend()});
+    const auto backend = ir::backend_chain({backend::jit::make_backend(isa), std::make_shared<const CpuAndAten>()});
     compile::Options options;
     options.backends = {backend};
     options.threads = 2;
@@ -208,7 +205,7 @@ TEST_CASE("norms stand in the loop of the update that they are of, in tiles, wit
     });
     check_equal(f, 7);
     for (const backend::Isa isa : usable_sets()) {
-      const auto backend = ir::backend_chain({backend::jit::make_backend(isa), backend::make_aten_backend()});
+      const auto backend = ir::backend_chain({backend::jit::make_backend(isa), std::make_shared<const CpuAndAten>()});
       compile::Options options;
       options.backends = {backend};
       options.threads = 2;

@@ -76,18 +76,13 @@ std::string run_cut_arrays() {
 
 }  // namespace
 
-TEST_CASE("what each launched process has of a cut state") {
-  if (!is_launched()) return;
+TEST_CASE("what each launched process has of a cut state" * doctest::skip()) {
   const std::string print = run_cut_arrays();
   say_bits(print);
 }
 
 TEST_CASE("a state that lies cut over 2 and 4 processes has the bits of one, and each has its share alone") {
-  if (is_launched()) return;
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   const std::string expected = run_cut_arrays();
   check_bits_of_one("what each launched process has of a cut state", expected);
 }

@@ -252,12 +252,10 @@ void check_fault(const Fault& fault) {
   for (int i = 0; i < std::max<int>(fault_runs(), static_cast<int>(communicators().size())); ++i) {
     const std::string& communicator = communicators()[static_cast<std::size_t>(i) % communicators().size()];
     const TemporaryFolder folder;
-    const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-    const JobEnd end =
-        end_of_job(early_sums + "LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_TEST_FAULT='" + fault.name +
-                   "' LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' LOCKSTEP_FLIGHT_RECORDER='" +
-                   folder.path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(fault.processes) + "'" +
-                   program + "' -tc=\"what a process with a fault does\"");
+    const JobEnd end = end_of_job(
+        early_sums + "LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_TEST_FAULT='" + fault.name +
+        "' LOCKSTEP_TEST_FOLDER='" + folder.path().string() + "' LOCKSTEP_FLIGHT_RECORDER='" + folder.path().string() +
+        "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(fault.processes) + run_of_case("what a process with a fault does"));
     CAPTURE(fault.name);
     CAPTURE(communicator);
     CAPTURE(i);
@@ -268,18 +266,13 @@ void check_fault(const Fault& fault) {
 }
 
 JobEnd end_of_guarded(const std::string& fault, int processes, const std::string& settings = {}) {
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   return end_of_job(settings + "LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " +
-                    mpirun(processes) + "'" + program +
-                    "' -tc=\"what a process does that catches an error and goes on\"");
+                    mpirun(processes) + run_of_case("what a process does that catches an error and goes on"));
 }
-
-std::string skipped() { return is_launched() ? "a launched process" : no_launcher(); }
 
 }  // namespace
 
-TEST_CASE("what a process with a fault does") {
-  if (std::getenv("LOCKSTEP_TEST_FAULT") == nullptr) return;
+TEST_CASE("what a process with a fault does" * doctest::skip()) {
   announce_process();
   try {
     tell_processes([] { train_by_plan(plan_of_this_process()); });
@@ -290,8 +283,7 @@ TEST_CASE("what a process with a fault does") {
   }
 }
 
-TEST_CASE("what a process does that catches an error and goes on") {
-  if (std::getenv("LOCKSTEP_TEST_FAULT") == nullptr) return;
+TEST_CASE("what a process does that catches an error and goes on" * doctest::skip()) {
   announce_process();
   try {
     train_with_guard();
@@ -304,7 +296,7 @@ TEST_CASE("what a process does that catches an error and goes on") {
 }
 
 TEST_CASE("fault: one that is killed or stopped, or comes too late, ends the job") {
-  if (!skipped().empty()) return;
+  if (!can_launch()) return skip(no_launcher());
   check_fault({"killed before", {"signal 9"}});
   check_fault({"killed in", {"signal 9"}});
   check_fault({"killed after", {"signal 9"}});
@@ -316,7 +308,7 @@ TEST_CASE("fault: one that is killed or stopped, or comes too late, ends the job
 }
 
 TEST_CASE("fault: what one throws, the others say") {
-  if (!skipped().empty()) return;
+  if (!can_launch()) return skip(no_launcher());
   check_fault({"throwing", {"process 1 says: row 7 is bad", "process 0 says: process 1 failed: row 7 is bad"}});
   check_fault({"throwing", {"process 2 says: process 3 failed: row 7 is bad"}, 4});
   check_fault({"a full log", {"process 0 says: process 1 failed: the log on /dev/full cannot be written"}});
@@ -327,7 +319,7 @@ TEST_CASE("fault: what one throws, the others say") {
 }
 
 TEST_CASE("fault: processes that were started differently say in what") {
-  if (!skipped().empty()) return;
+  if (!can_launch()) return skip(no_launcher());
   check_fault({"another seed",
                {"process 0 says: a compiled function: the value of argument 0/trainable/",
                 "process 1 says: a compiled function: the value of argument 0/trainable/"}});
@@ -345,7 +337,7 @@ TEST_CASE("fault: processes that were started differently say in what") {
 }
 
 TEST_CASE("an error that all processes catch alike, or that nobody was told, ends nothing") {
-  if (!skipped().empty()) return;
+  if (!can_launch()) return skip(no_launcher());
   struct Outcome {
     std::string fault, first, last;  ///< What is printed by process 0 and the last one.
   };
@@ -372,7 +364,7 @@ TEST_CASE("an error that all processes catch alike, or that nobody was told, end
 }
 
 TEST_CASE("an error that some processes catch, or other ones each, ends the job, and says so") {
-  if (!skipped().empty()) return;
+  if (!can_launch()) return skip(no_launcher());
   const std::vector<Fault> faults = {
       {"a bad row in one",
        {"process 0 says: process 1 failed: row 5 is bad", "process 1 says: ",
@@ -393,13 +385,12 @@ TEST_CASE("an error that some processes catch, or other ones each, ends the job,
 
 TEST_CASE(
     "one that is late within the limit or at work, a save by all, and work of one behind the last step are no faults") {
-  if (!skipped().empty()) return;
+  if (!can_launch()) return skip(no_launcher());
   for (const std::string fault : {"late", "late at work", "saved by all", "alone at the end"}) {
     const TemporaryFolder folder;
-    const JobEnd end = end_of_job("LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_TEST_FOLDER='" +
-                                  folder.path().string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(2) + "'" +
-                                  std::filesystem::read_symlink("/proc/self/exe").string() +
-                                  "' -tc=\"what a process with a fault does\"");
+    const JobEnd end =
+        end_of_job("LOCKSTEP_TEST_FAULT='" + fault + "' LOCKSTEP_TEST_FOLDER='" + folder.path().string() +
+                   "' LOCKSTEP_COLLECTIVE_TIMEOUT=2 " + mpirun(2) + run_of_case("what a process with a fault does"));
     CAPTURE(end.output);
     CHECK(end.succeeded);
     CHECK(end.left_over.empty());

@@ -45,8 +45,7 @@ std::string hash_of_step(const std::shared_ptr<Processes>& processes) {
 
 }  // namespace
 
-TEST_CASE("what each launched process does") {
-  if (!is_launched()) return;
+TEST_CASE("what each launched process does" * doctest::skip()) {
   const std::shared_ptr<Processes>& all = world();
   CHECK(all->name() == "mpi");
   std::array<int, 1> root = {all->rank() == 1 ? 7 : 0};
@@ -63,17 +62,12 @@ TEST_CASE("what each launched process does") {
 }
 
 TEST_CASE("2 and 4 launched processes give the bits of one") {
-  if (is_launched()) return;
-  if (const std::string reason = tests::no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!tests::can_launch()) return tests::skip(tests::no_launcher());
   const std::string expected = hash_of_step(nullptr);
   check_bits_of_one("what each launched process does", expected, "LOCKSTEP_COMMUNICATOR=mpi ");
 }
 
 TEST_CASE("without a launcher there is one process and no MPI_Init") {
-  if (is_launched()) return;
   CHECK(world()->name() == "single_process");
   CHECK(world()->size() == 1);
   std::array<int, 2> sent = {3, 4};

@@ -74,18 +74,13 @@ std::string run_with_guard() {
 
 }  // namespace
 
-TEST_CASE("what each launched process trains in cut microbatches") {
-  if (!is_launched()) return;
+TEST_CASE("what each launched process trains in cut microbatches" * doctest::skip()) {
   const std::string print = run_partitioned() + run_with_guard();
   say_bits(print);
 }
 
 TEST_CASE("microbatches, loss scales and evaluations of cut states have one set of bits in 1, 2 and 4 processes") {
-  if (is_launched()) return;
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   const std::string expected = run_partitioned() + run_with_guard();
   check_bits_of_one("what each launched process trains in cut microbatches", expected);
 }

@@ -53,17 +53,10 @@ std::string run_policies() {
 
 }  // namespace
 
-TEST_CASE("what each launched process trains in 16 bits") {
-  if (!is_launched()) return;
-  say_bits(run_policies());
-}
+TEST_CASE("what each launched process trains in 16 bits" * doctest::skip()) { say_bits(run_policies()); }
 
 TEST_CASE("training in 16 bits has one set of bits in 1, 2 and 4 processes") {
-  if (is_launched()) return;
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   const std::string expected = run_policies();
   check_bits_of_one("what each launched process trains in 16 bits", expected);
 }

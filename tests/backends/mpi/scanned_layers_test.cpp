@@ -21,8 +21,7 @@ constexpr const char* from = "LOCKSTEP_TEST_RESUME";  // a checkpoint after two 
 
 }  // namespace
 
-TEST_CASE("what each launched process trains") {
-  if (!is_launched()) return;
+TEST_CASE("what each launched process trains" * doctest::skip()) {
   const TrainStep step = scanned_step(1);
   TrainState state = scanned_start(step);
   const char* folder = std::getenv(from);
@@ -32,11 +31,7 @@ TEST_CASE("what each launched process trains") {
 }
 
 TEST_CASE("layers in a scan, trained by 2 and 4 processes, from the start or resumed, have the bits of one") {
-  if (is_launched()) return;
-  if (const std::string reason = no_launcher(); !reason.empty()) {
-    MESSAGE("skipped: " << reason);
-    return;
-  }
+  if (!can_launch()) return skip(no_launcher());
   const TemporaryFolder folder;
   const std::filesystem::path saved = folder.path() / "saved";
   const TrainStep step = scanned_step(2);

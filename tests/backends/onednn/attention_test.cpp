@@ -121,7 +121,7 @@ backend::cpu::AttentionRows one_row(std::int64_t keys, const float& bias, const 
 }  // namespace
 
 TEST_CASE("attention and its gradient have the reference's values") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   for (const ir::Primitive* op : both_ops()) {
     for (const AttentionCase& c : attention_cases()) check_against_reference(*op, attention_sample(c, *op), c.name);
     for (const ir::Sample& sample : op->samples()) {
@@ -132,7 +132,7 @@ TEST_CASE("attention and its gradient have the reference's values") {
 }
 
 TEST_CASE("NaN and infinities go where ATen's kernels take them") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const std::shared_ptr<const backend::Backend> aten = backend::make_aten_backend();
   const AttentionCase c{"", {2, 66, 2, 16}, {2, 67, 2, 16}, {1, 2, 66, 67}, {2, 1, 66, 67}};
   for (const ir::Primitive* op : both_ops()) {
@@ -156,7 +156,7 @@ TEST_CASE("NaN and infinities go where ATen's kernels take them") {
 }
 
 TEST_CASE("what lies beyond the range of keys that a window shows is not read") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const ir::Primitive& op = ops::primitives::attention();
   const ir::Sample sample = attention_sample(square_case(256, 16, {-1, 0}), op);
   const BoundOp bound(op, sample);
@@ -168,7 +168,7 @@ TEST_CASE("what lies beyond the range of keys that a window shows is not read") 
 }
 
 TEST_CASE("what lies behind the last keys that a mask shows is not read, nor does it change bits") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const ir::Primitive& op = ops::primitives::attention();
   const AttentionCase c{"", {2, 70, 3, 16}, {2, 300, 3, 16}, {1, 1, 1, 1}, {2, 1, 70, 300}};
   const AttentionCase cut{"", {2, 70, 3, 16}, {2, 128, 3, 16}, {1, 1, 1, 1}, {2, 1, 70, 128}};
@@ -193,7 +193,7 @@ TEST_CASE("what lies behind the last keys that a mask shows is not read, nor doe
 }
 
 TEST_CASE("parts of attention, in any order, have the bits of the whole") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const ir::Primitive& op = ops::primitives::attention();
   const AttentionCase c{"", {3, 130, 4, 64}, {3, 260, 2, 64}, {1, 4, 130, 260}, {3, 1, 130, 260}, {200, 0}};
   const ir::Sample sample = attention_sample(c, op);
@@ -222,7 +222,7 @@ TEST_CASE("parts of attention, in any order, have the bits of the whole") {
 }
 
 TEST_CASE("weights keep the bound of their exponential") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   constexpr std::int64_t count = std::int64_t{1} << 16;
   const float bias = 0;
   const bool mask = true;
@@ -254,7 +254,7 @@ TEST_CASE("weights keep the bound of their exponential") {
 }
 
 TEST_CASE("weights of a backward pass add up to 1, whatever the log-sum-exp has lost") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   constexpr std::int64_t count = 80;
   const bool mask = true;
   const Memory memory(count * sizeof(float));

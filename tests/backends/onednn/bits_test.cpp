@@ -10,10 +10,11 @@
 #include <omp.h>
 #include <xmmintrin.h>
 
-#include "backends/aten/backend.h"
 #include "tests/backends/onednn/onednn_runs.h"
 #include "tests/support/convolution_cases.h"
+#include "tests/support/cpu_and_aten.h"
 #include "tests/support/dims.h"
+#include "tests/support/max_isa.h"
 #include "tests/support/page_rules.h"
 
 // Bits are a function of op, shapes and attributes: not of where operands lie, nor of what else runs in the process.
@@ -92,7 +93,7 @@ ResultBytes run_moved(const BackendOp& bound, const std::vector<Memory>& operand
 }  // namespace
 
 TEST_CASE("bits do not depend on where operands lie, nor on the kernel's making") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const std::shared_ptr<void> settings = onednn().enter_thread();
   for (const BitsCase& c : bits_cases()) {
     const BackendOp bound(onednn(), *c.op, c.types, c.attrs);
@@ -106,7 +107,7 @@ TEST_CASE("bits do not depend on where operands lie, nor on the kernel's making"
 }
 
 TEST_CASE("a kernel made and run without one thread being asked for has the same bits") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const int threads = omp_get_max_threads();
   for (const BitsCase& c : bits_cases()) {
     omp_set_num_threads(4);
@@ -133,13 +134,13 @@ TEST_CASE("entering a thread is undone") {
 }
 
 TEST_CASE("four threads run oneDNN's and ATen's kernels in turn and all have the same bits") {
-  if (!offers()) return;
-  const std::shared_ptr<const backend::Backend> aten = backend::make_aten_backend();
+  if (!offers()) return skip(not_offered);
+  const auto aten = std::make_shared<const CpuAndAten>();
   const std::vector<BitsCase> all = bits_cases();
   std::vector<BackendOp> ops;
   std::vector<std::vector<Memory>> operands;
   for (const BitsCase& c : all) {
-    for (const backend::Backend* backend : {&onednn(), aten.get()}) {
+    for (const backend::Backend* backend : std::initializer_list<const backend::Backend*>{&onednn(), aten.get()}) {
       ops.emplace_back(*backend, *c.op, c.types, c.attrs);
       operands.push_back(c.operands());
     }
@@ -173,11 +174,15 @@ TEST_CASE("without vector instructions, or without leave to use them, nothing is
   for (const BitsCase& c : bits_cases()) {
     CHECK((BackendOp(onednn(), *c.op, c.types, c.attrs).kernel != nullptr) == offers());
   }
+  const MaxIsa none("none");
+  const std::shared_ptr<const backend::Backend> held = backend::make_onednn_backend();
+  CHECK_FALSE(held->supports(DeviceKind::cpu));
+  for (const BitsCase& c : bits_cases()) CHECK(BackendOp(*held, *c.op, c.types, c.attrs).kernel == nullptr);
 }
 
 #ifdef LOCKSTEP_HAS_PAGE_RULES
 TEST_CASE("where nothing that was written may be executed, nothing is offered, and the backend says why") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   CHECK(onednn().notice().empty());
   const auto work = [] {
     const auto refused = backend::make_onednn_backend();

@@ -68,7 +68,7 @@ BoundOp bind(const ir::Primitive& primitive, const ir::Sample& sample) {
 }  // namespace
 
 TEST_CASE("convolutions of a channel a group and both gradients have the reference's values") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   for (const ConvolutionCase& c : depthwise_cases()) {
     for_each_of_family(c, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char* name) {
       const BoundOp bound = bind(primitive, sample);
@@ -83,7 +83,7 @@ TEST_CASE("convolutions of a channel a group and both gradients have the referen
 }
 
 TEST_CASE("a NaN reaches the places whose windows hold it, and its own channel alone") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const ConvolutionCase c{
       "", {1, 5, 5, 3}, {3, 3, 1, 3}, {1, 5, 5, 3}, conv_attrs({1, 1}, {{1, 1}, {1, 1}}, {1, 1}, 3)};
   for_each_of_family(c, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char*) {

@@ -93,7 +93,7 @@ void check_bits(const Product& p) {
 
 TEST_CASE(
     "products of few rows have the bits of their definition, at every number of rows and of columns in a vector") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   for (std::int64_t rows = 2; rows <= 27; ++rows) {
     check_bits({rows, 512, 70});
     check_bits({rows, 21, 97});
@@ -108,7 +108,7 @@ TEST_CASE(
 
 TEST_CASE(
     "products of one row have the bits of their definition, wherever the last pair of vectors and block of depth end") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   for (std::int64_t columns = 15; columns <= 130; ++columns) check_bits({1, columns, 19});
   for (const std::int64_t depth : {1, 7, 8, 9, 16, 100}) {
     check_bits({1, 96, depth});
@@ -120,7 +120,7 @@ TEST_CASE(
 }
 
 TEST_CASE("products of few rows with transposed first operands and with batches have the bits of their definition") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   check_bits({16, 512, 100, true});
   check_bits({7, 33, 90, true});
   check_bits({6, 512, 33, false, false, 3});

@@ -14,6 +14,7 @@
 #include "backends/onednn/widened.h"
 #include "engine/ops/primitives.h"
 #include "tests/support/backend_op.h"
+#include "tests/support/skip.h"
 
 // Kernels of the oneDNN backend against the references of the ops.
 namespace lockstep::tests {
@@ -33,6 +34,7 @@ struct BoundOp : BackendOp {
 
 /// Whether the environment lets this backend offer anything here.
 inline bool offers() { return backend::usable_isa() != backend::Isa::none; }
+inline constexpr const char* not_offered = "oneDNN offers nothing without vector instructions";
 
 /// Whether convolutions of bfloat16 may be made in Winograd's tiles: not where whole tiles of matrices are multiplied.
 inline bool offers_bfloat16_tiles() {

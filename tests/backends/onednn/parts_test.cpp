@@ -90,7 +90,7 @@ std::vector<PartsCase> parts_cases() {
 }  // namespace
 
 TEST_CASE("parts of products and convolutions, in any order, have the bits of the whole") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const std::shared_ptr<void> settings = onednn().enter_thread();
   std::vector<PartsCase> all = parts_cases();
   std::ranges::copy(few_images(), std::back_inserter(all));
@@ -123,7 +123,7 @@ TEST_CASE("parts of products and convolutions, in any order, have the bits of th
 }
 
 TEST_CASE("a large product whose first operand is transposed is exact where all that it adds is") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const std::shared_ptr<void> settings = onednn().enter_thread();
   const std::int64_t depth = 260, rows = 1536, columns = 24;
   const BackendOp bound(onednn(), ops::primitives::dot_general(),

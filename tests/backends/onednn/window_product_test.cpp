@@ -135,7 +135,7 @@ TEST_CASE("convolutions of small images as products have the reference's values,
 }
 
 TEST_CASE("convolutions of small images have the bits of a product of laid out windows, added up in row-major order") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const Shape columns_shape{images * height * width, 4 * channels}, kernel_shape{4 * channels, features},
       y_shape{images * height * width, features};
   for_each_of_family(without_padding(), float32, [&](const ir::Primitive& primitive, const ir::Sample& sample, auto) {
@@ -165,7 +165,7 @@ TEST_CASE("convolutions of small images have the bits of a product of laid out w
 }
 
 TEST_CASE("windows laid out for some images at a time give the reference's values, without a bit from other runs") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const ConvolutionCase blocks{
       "two blocks", {37, 12, 12, 40}, {5, 5, 40, 20}, {37, 6, 6, 20}, square_windows(2, 4, 3, 2)};
   const ConvolutionCase alone{
@@ -184,7 +184,7 @@ TEST_CASE("windows laid out for some images at a time give the reference's value
 }
 
 TEST_CASE("what oneDNN computes by laying out windows is computed so here, and groups are left to it") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const ConvolutionCase slow{"dilated", {30, 12, 12, 142}, {5, 5, 142, 95}, {30, 6, 6, 95}, square_windows(2, 4, 3, 2)};
   for_each_of_family(slow, float32, [](const ir::Primitive& primitive, const ir::Sample& sample, const char*) {
     if (primitive.name == "conv") return;

@@ -117,7 +117,7 @@ void check_of_shards(const ShardsCase& c, DType dtype = float32) {
 }  // namespace
 
 TEST_CASE("a sum of windows' gradients has the bits of the gradients and of a tree of additions") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   for (const ShardsCase& c : std::vector<ShardsCase>{
            {.images = 2, .height = 8, .width = 8, .channels = 72, .features = 100, .shards = 8, .in_parts = true},
            {.images = 4, .height = 4, .width = 4, .channels = 136, .features = 144, .shards = 2, .in_parts = true},
@@ -146,14 +146,14 @@ TEST_CASE("windows' gradients are summed apart where they are of many tiles") {
 }
 
 TEST_CASE("convolutions of several shards with one window have each shard's own bits") {
-  if (!offers()) return;
+  if (!offers()) return skip(not_offered);
   const ShardsCase some{.images = 4, .height = 4, .width = 4, .channels = 136, .features = 144, .shards = 2};
   check_of_shards(some);
   ShardsCase many = some;
   many.images = 5;
   many.shards = 16;
   check_of_shards(many);
-  if (!offers_bfloat16_tiles()) return;
+  if (!offers_bfloat16_tiles()) return skip("bfloat16 is not multiplied in Winograd's tiles");
   check_of_shards({.images = 8, .height = 16, .width = 8, .channels = 64, .features = 64, .shards = 4}, bfloat16);
 }
 

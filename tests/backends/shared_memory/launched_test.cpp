@@ -38,12 +38,9 @@ std::string fingerprint_of_sums() {
   return fingerprint(Tree::list(leaves));
 }
 
-std::string skipped() { return is_launched() ? "a launched process" : no_launcher(); }
-
 }  // namespace
 
-TEST_CASE("what each process on one host does") {
-  if (!is_launched()) return;
+TEST_CASE("what each process on one host does" * doctest::skip()) {
   const std::shared_ptr<Processes>& all = world();
   CHECK(all->name() == "shared_memory");
   std::vector<int> own(1 << 20, all->rank() + 1), both(own.size() * static_cast<std::size_t>(all->size()));
@@ -61,18 +58,17 @@ TEST_CASE("what each process on one host does") {
 }
 
 TEST_CASE("2 and 4 processes of one host give the bits of one, through windows") {
-  if (!skipped().empty()) return;
+  if (!can_launch()) return skip(no_launcher());
   const std::string expected = fingerprint_of_sums();
   check_bits_of_one("what each process on one host does", expected);
 }
 
-TEST_CASE("which communicator the environment asks for") {
-  if (!is_launched()) return;
+TEST_CASE("which communicator the environment asks for" * doctest::skip()) {
   std::printf("it is %s.\n", std::string(world()->name()).c_str());
 }
 
 TEST_CASE("another communicator can be asked for, and one process alone needs none") {
-  if (!skipped().empty()) return;
+  if (!can_launch()) return skip(no_launcher());
   const std::string test_case = "which communicator the environment asks for";
   CHECK(count(launched(2, test_case), "it is shared_memory.") == 2);
   CHECK(count(launched(2, test_case, "LOCKSTEP_COMMUNICATOR=shared_memory "), "it is shared_memory.") == 2);

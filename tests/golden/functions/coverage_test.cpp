@@ -18,7 +18,7 @@
 namespace lockstep::tests::functions {
 namespace {
 
-constexpr std::array<std::string_view, 40> headers = {"activations",
+constexpr std::array<std::string_view, 42> headers = {"activations",
                                                       "attention",
                                                       "control_flow",
                                                       "convolution",
@@ -45,19 +45,21 @@ constexpr std::array<std::string_view, 40> headers = {"activations",
                                                       "gradient_transformations",
                                                       "optimizers",
                                                       "optimizer_wrappers",
-                                                      "second_order",
+                                                      "optim_contrib/second_order",
                                                       "products",
                                                       "grids",
                                                       "reduce",
-                                                      "image",
-                                                      "signal",
-                                                      "solvers",
-                                                      "odeint",
-                                                      "minimize",
-                                                      "polynomials",
-                                                      "image_filters",
-                                                      "bounding_boxes",
-                                                      "arithmetic"};
+                                                      "vision/image",
+                                                      "scientific/signal",
+                                                      "scientific/solvers",
+                                                      "scientific/odeint",
+                                                      "scientific/minimize",
+                                                      "scientific/polynomials",
+                                                      "vision/image_filters",
+                                                      "vision/bounding_boxes",
+                                                      "arithmetic",
+                                                      "implicit_differentiation",
+                                                      "optim_contrib/optimizers"};
 
 struct Untested {
   std::string_view function;

@@ -1,7 +1,7 @@
+#include <lockstep/ops.h>
 #include <lockstep/vision/bounding_boxes.h>
 #include <lockstep/vision/image.h>
 #include <lockstep/vision/image_filters.h>
-#include <lockstep/ops.h>
 
 #include "tests/golden/functions/table.h"
 

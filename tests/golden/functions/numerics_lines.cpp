@@ -2,13 +2,13 @@
 #include <lockstep/einsum.h>
 #include <lockstep/elementwise.h>
 #include <lockstep/grids.h>
-#include <lockstep/vision/image.h>
 #include <lockstep/linalg.h>
 #include <lockstep/products.h>
 #include <lockstep/ravel_tree.h>
 #include <lockstep/reduce.h>
 #include <lockstep/reductions.h>
 #include <lockstep/scientific/signal.h>
+#include <lockstep/vision/image.h>
 
 #include "tests/golden/functions/table.h"
 

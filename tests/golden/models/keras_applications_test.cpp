@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/spread.h"
 

@@ -27,10 +27,15 @@ std::string remedy_of_op(const ir::Primitive& op) {
          " from PyPI): python tests/golden/ops/jax_ops.py <tests_golden> " + op.name;
 }
 
+const backend::Backend& owner_of_memory(const compile::Options& options) {
+  const auto is_cpu = [](const auto& backend) { return backend->name() == "cpu"; };
+  return **std::ranges::find_if(options.backends, is_cpu);
+}
+
 std::vector<eval::HostArray> run_op(const Run& run_op, const compile::Options& options) {
   std::vector<eval::HostArray> arguments;
   for (const ir::ReferenceArray& input : run_op.inputs) {
-    arguments.push_back(eval::host_array(input.type, ir::reference_to_bytes(input), *options.backends.back()));
+    arguments.push_back(eval::host_array(input.type, ir::reference_to_bytes(input), owner_of_memory(options)));
   }
   return runtime::run(*compile::lower(run_op.function, options), arguments);
 }

@@ -33,7 +33,8 @@ std::set<std::string> page_rows() {
 
 TEST_CASE("the page has every optimizer, transformation and schedule") {
   std::set<std::string> expected = declared("Schedule", "schedules");
-  for (const char* header : {"optim", "optimizers", "second_order", "optimizer_wrappers", "gradient_transformations"}) {
+  for (const char* header : {"optim", "optimizers", "optimizer_wrappers", "gradient_transformations",
+                             "optim_contrib/optimizers", "optim_contrib/second_order"}) {
     expected.merge(declared("GradientTransformation", header));
   }
   const std::set<std::string> given = page_rows();

@@ -1,6 +1,6 @@
-#include "tests/golden/optax/cases.h"
-
 #include <lockstep/optim_contrib.h>
+
+#include "tests/golden/optax/cases.h"
 
 // Optimizers that find their rate.
 namespace lockstep::tests::optax {

@@ -1,3 +1,4 @@
+// The kernel of convert: elements of one dtype as those of another.
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -5,14 +6,12 @@
 #include <limits>
 #include <type_traits>
 
-#include "backends/aten/kernel_makers.h"
-#include "backends/aten/tensor_kernel.h"
-#include "backends/aten/tensors.h"
 #include "backends/cpu/bfloat16.h"
 #include "backends/cpu/element_types.h"
 #include "backends/cpu/elementwise/plain_loops.h"
+#include "backends/cpu/kernel_makers.h"
 
-namespace lockstep::backend::aten::kernels {
+namespace lockstep::backend::cpu::kernels {
 
 namespace {
 
@@ -45,8 +44,7 @@ To converted(From x) {
   }
 }
 
-/// ATen's NaN depends on the position.
-constexpr auto narrowed = [](std::uint32_t bits) { return cpu::rounded_to_bfloat16(bits); };
+constexpr auto narrowed = [](std::uint32_t bits) { return rounded_to_bfloat16(bits); };
 
 template <class F>
 auto with_any(DType dtype, F&& f) {
@@ -59,21 +57,17 @@ std::unique_ptr<Kernel> convert(const KernelRequest& request) {
   const DType from = request.inputs[0].dtype;
   const DType to = request.outputs[0].dtype;
   if (from == DType::key || to == DType::key) return nullptr;
-  if (from == DType::float32 && to == DType::float64) {
-    return make_vector_map<double, float>(request, [](float x) { return static_cast<double>(x); });
-  }
-  if (from == DType::float64 && to == DType::float32) {
-    return make_vector_map<float, double>(request, [](double x) { return static_cast<float>(x); });
+  if (from == to) {
+    return with_moved(from, [&]<class T>() { return make_vector_map<T, T>(request, [](T x) { return x; }); });
   }
   if (from == DType::float32 && to == DType::bfloat16) {
     return make_vector_map<std::uint16_t, std::uint32_t>(request, narrowed);
   }
-  const bool is_copied = from != DType::float64 || !is_narrow_float(to);  // ATen would round by way of float32.
-  if (from == to || (is_float(from) && is_float(to) && is_copied)) {
-    return make_tensor_kernel(
-        request,
-        [](const KernelArguments& arguments) { tensor_of(arguments.outputs[0]).copy_(tensor_of(arguments.inputs[0])); },
-        {.strided = true});
+  if (is_float(from) && is_float(to)) {
+    return with_float(from, [&]<class From>() {
+      return with_float(
+          to, [&]<class To>() { return make_vector_map<To, From>(request, [](From x) { return converted<To>(x); }); });
+    });
   }
   return with_any(from, [&]<class From>() -> std::unique_ptr<Kernel> {
     if (to == DType::bool_) {
@@ -87,4 +81,4 @@ std::unique_ptr<Kernel> convert(const KernelRequest& request) {
   });
 }
 
-}  // namespace lockstep::backend::aten::kernels
+}  // namespace lockstep::backend::cpu::kernels

@@ -1,4 +1,6 @@
-#include "backends/aten/backend.h"
+// The backend of plain loops: its kernels, its memory.
+
+#include "backends/cpu/backend.h"
 
 #include <cstddef>
 #include <memory>
@@ -8,28 +10,23 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
-#include <torch/headeronly/version.h>
-
 #include <lockstep/backend/aligned_memory.h>
 #include <lockstep/backend/block_pool.h>
-#include <lockstep/backend/isa.h>
 #include <lockstep/backend/reusable_memory.h>
 #include <lockstep/error.h>
 
-#include "backends/aten/kernel_makers.h"
 #include "backends/cpu/cut_kernel.h"
+#include "backends/cpu/float_control.h"
+#include "backends/cpu/kernel_makers.h"
 #include "backends/cpu/large_blocks.h"
-#include "backends/cpu/thread_settings.h"
 
 namespace lockstep::backend {
 
-namespace aten {
+namespace cpu {
 
 namespace {
 
-/// Memory of the process' allocator, aligned as ATen's is.
+/// Memory of the process' allocator.
 class HeapBuffer final : public Buffer {
  public:
   HeapBuffer(std::size_t nbytes, Device device) : data_(allocate_aligned(nbytes)), nbytes_(nbytes), device_(device) {}
@@ -83,19 +80,16 @@ class LargeBuffer final : public Buffer {
   Device device_;
 };
 
-class AtenBackend final : public Backend {
+class CpuBackend final : public Backend {
  public:
-  AtenBackend() {
-    // ATen's own oneDNN makes machine code too; its other loops do not.
-    if (!may_execute_written_pages()) at::globalContext().setUserEnabledMkldnn(false);
-  }
-
-  std::string_view name() const override { return "aten"; }
-  std::string version() const override { return TORCH_VERSION; }
+  std::string_view name() const override { return "cpu"; }
   bool supports(DeviceKind kind) const override { return kind == DeviceKind::cpu; }
 
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) const override {
     if (!supports(request.device.kind)) return nullptr;
+    if (const KernelMaker loops = cpu::find_maker(request.op)) {
+      if (auto kernel = loops(request)) return kernel;
+    }
     const KernelMaker maker = find_maker(request.op);
     return maker == nullptr ? nullptr : maker(request);
   }
@@ -121,11 +115,8 @@ class AtenBackend final : public Backend {
   }
 
   std::shared_ptr<void> enter_thread() const override {
-    auto settings = std::allocate_shared<cpu::ThreadSettings>(BlockAllocator<cpu::ThreadSettings>());
-    // ATen sets a thread's OpenMP width at its first parallel region; asking for the width makes it do so now.
-    at::get_num_threads();
-    settings->apply();
-    return settings;
+    if (FloatControl::is_plain()) return nullptr;
+    return std::allocate_shared<FloatControl>(BlockAllocator<FloatControl>());
   }
 
  private:
@@ -140,7 +131,7 @@ class AtenBackend final : public Backend {
   }
 
   [[noreturn]] static void refuse(std::size_t nbytes, Device device, const char* why) {
-    throw BackendError("aten backend: " + std::to_string(nbytes) + " bytes asked for on " + to_string(device) +
+    throw BackendError("cpu backend: " + std::to_string(nbytes) + " bytes asked for on " + to_string(device) +
                        " are not to be had: " + why + "; use a smaller batch, more shards or checkpoint()");
   }
 
@@ -149,8 +140,8 @@ class AtenBackend final : public Backend {
 
 }  // namespace
 
-}  // namespace aten
+}  // namespace cpu
 
-std::shared_ptr<const Backend> make_aten_backend() { return std::make_shared<aten::AtenBackend>(); }
+std::shared_ptr<const Backend> make_cpu_backend() { return std::make_shared<cpu::CpuBackend>(); }
 
 }  // namespace lockstep::backend
