@@ -20,7 +20,6 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
-#include <lockstep/tree_struct.h>
 
 namespace lockstep {
 
@@ -251,22 +250,6 @@ LOCKSTEP_API std::string to_string(const Tree& tree);  ///< `{"b": f32[2], "w": 
 
 namespace detail {
 
-/// The members of a struct as keys of a dict, and where each stands among the sorted keys.
-class LOCKSTEP_API MemberKeys {
- public:
-  MemberKeys(const char* const* names, std::size_t count);
-  MemberKeys(const MemberKeys&) = delete;
-  MemberKeys& operator=(const MemberKeys&) = delete;
-  ~MemberKeys();
-
-  const TreeKeys& keys() const { return keys_; }
-  const std::size_t* places() const { return places_; }
-
- private:
-  TreeKeys keys_;
-  std::size_t* places_;
-};
-
 /// A number that is a static value.
 struct FixedNumber {
   std::int64_t integer = 0;
@@ -452,66 +435,6 @@ concept TreeStruct = requires(T& value) {
   lockstep_visit_members(value, [](const char*, auto&) {});
 };
 
-namespace detail {
-
-/// A struct declared with LOCKSTEP_TREE as a tree. Its functions stand outside of the class, so that they are no inline ones:
-/// those of the library's own structs are made once, in it.
-template <class T>
-class StructTree {
- public:
-  static Tree to_tree(const T& value);
-  /// Members are moved out.
-  static Tree to_tree(T&& value);
-  static T from_tree(Tree tree);
-
- private:
-  static const MemberKeys& member_keys(T& value);
-};
-
-template <class T>
-Tree StructTree<T>::to_tree(const T& value) {
-  return to_tree(T(value));
-}
-template <class T>
-Tree StructTree<T>::to_tree(T&& value) {
-  const MemberKeys& members = member_keys(value);
-  Tree tree = Tree::blank_dict(members.keys());
-  Tree* const items = tree.own_items().data();
-  const std::size_t* place = members.places();
-  lockstep_visit_members(value, [&](const char*, auto& member) {
-    items[*place++] = TreeTraits<std::remove_cvref_t<decltype(member)>>::to_tree(std::move(member));
-  });
-  return tree;
-}
-template <class T>
-T StructTree<T>::from_tree(Tree tree) {
-  T value{};
-  const MemberKeys& members = member_keys(value);
-  if (tree.is_dict_of(members.keys())) {
-    Tree* const items = tree.own_items().data();
-    const std::size_t* place = members.places();
-    lockstep_visit_members(value, [&](const char*, auto& member) {
-      member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(std::move(items[*place++]));
-    });
-  } else {
-    lockstep_visit_members(value, [&](const char* name, auto& member) {
-      member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(tree.at(name));
-    });
-  }
-  return value;
-}
-template <class T>
-const MemberKeys& StructTree<T>::member_keys(T& value) {
-  static const MemberKeys keys = [&] {
-    const char* names[most_members] = {};
-    std::size_t count = 0;
-    lockstep_visit_members(value, [&](const char* name, auto&) { names[count++] = name; });
-    return MemberKeys(names, count);
-  }();
-  return keys;
-}
-}  // namespace detail
-
 template <TreeStruct T>
 struct TreeTraits<T> {
   static Tree to_tree(const T& value) { return detail::StructTree<T>::to_tree(value); }
@@ -523,3 +446,6 @@ struct TreeTraits<T> {
 };
 
 }  // namespace lockstep
+
+// The macro LOCKSTEP_TREE, and how structs declared with it are trees.
+#include <lockstep/tree_struct.h>
