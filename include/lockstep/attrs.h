@@ -74,7 +74,7 @@ class LOCKSTEP_API Attrs {
   const AttrValue* place(std::string_view name) const;  // of at()
   [[noreturn]] void wrong_kind(std::string_view name) const;
 
-  detail::Shared<const Shared> shared_;  // null where there is no entry
+  detail::SharedObject<const Shared> shared_;  // null where there is no entry
 };
 
 /// "axes=[0,1] keep=true".

@@ -117,7 +117,7 @@ class LOCKSTEP_API TreeLoader {
   Tree next_tree();
 
   Tree structure_;                                                 ///< Its leaves stand for the tables.
-  lockstep::detail::Shared<const std::vector<HostTable>> tables_;  ///< In order of path.
+  lockstep::detail::SharedObject<const std::vector<HostTable>> tables_;  ///< In order of path.
   std::string weight_;                                             ///< Empty: there is no place for weights.
   LoaderOptions options_;
   Position position_;

@@ -75,7 +75,7 @@ class LOCKSTEP_API Cell {
   void set(const Array& value) const;
 
  private:
-  detail::Shared<CellState> state_;
+  detail::SharedObject<CellState> state_;
 };
 
 /// The number of this replica's block among those of the axes, counted in mesh order, the last axis fastest: int32.

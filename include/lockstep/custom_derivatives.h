@@ -43,7 +43,7 @@ class LOCKSTEP_API RuleChecks {
 
  private:
   struct Impl;
-  Shared<Impl> impl_;
+  SharedObject<Impl> impl_;
 };
 
 /// `rule`: (list of primals, list of tangents) -> (result, tangent).

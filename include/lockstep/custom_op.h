@@ -143,7 +143,7 @@ class LOCKSTEP_API CustomOp {
   class Impl;
   Array one(const std::vector<Array>& operands) const;
 
-  detail::Shared<const Impl> impl_;
+  detail::SharedObject<const Impl> impl_;
 };
 
 /// How a callback is called in messages, and how it is batched.

@@ -46,7 +46,7 @@ class LOCKSTEP_API Function {
  private:
   friend void random::check_key_reuse(const Function& function);
 
-  detail::Shared<const Impl> impl_;
+  detail::SharedObject<const Impl> impl_;
 };
 
 /// Traces a function at the types of example arguments (their values are not read).

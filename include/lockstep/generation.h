@@ -78,7 +78,7 @@ class LOCKSTEP_API Generator {
 
  private:
   struct Compiled;
-  lockstep::detail::Shared<const Compiled> compiled_;
+  lockstep::detail::SharedObject<const Compiled> compiled_;
 };
 
 }  // namespace lockstep::models

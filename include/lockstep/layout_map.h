@@ -47,7 +47,7 @@ class LOCKSTEP_API LayoutMap {
 
  private:
   struct Rules;
-  detail::Shared<const Rules> rules_;  // null where there are none
+  detail::SharedObject<const Rules> rules_;  // null where there are none
 };
 
 }  // namespace lockstep

@@ -48,18 +48,18 @@ class Owned {
 /// An object that copies share, made by std::make_shared. Files that include its class make no std::shared_ptr of their own
 /// for it.
 template <class T>
-class Shared {
+class SharedObject {
  public:
-  Shared() = default;
+  SharedObject() = default;
   template <class Made>
-  Shared(std::shared_ptr<Made> made)  // NOLINT: implicit by design
+  SharedObject(std::shared_ptr<Made> made)  // NOLINT: implicit by design
       : object_(std::shared_ptr<T>(std::move(made))) {}
 
   T* get() const { return static_cast<T*>(const_cast<void*>(object_.get())); }
   T& operator*() const { return *get(); }
   T* operator->() const { return get(); }
   bool operator==(std::nullptr_t) const { return object_ == nullptr; }
-  bool operator==(const Shared& other) const { return object_ == other.object_; }
+  bool operator==(const SharedObject& other) const { return object_ == other.object_; }
   explicit operator bool() const { return object_ != nullptr; }
   std::shared_ptr<T> pointer() const { return {object_, get()}; }
 

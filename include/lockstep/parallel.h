@@ -64,7 +64,7 @@ class LOCKSTEP_API Mesh {
 
  private:
   struct Parts;
-  detail::Shared<const Parts> parts_;  // null where there are no axes
+  detail::SharedObject<const Parts> parts_;  // null where there are no axes
 };
 
 /// One axis "batch". shards = 0: the largest power of two up to 8 not above `batch`. devices empty: the largest power
@@ -116,7 +116,7 @@ class LOCKSTEP_API Layout {
  private:
   void keep(std::map<std::int64_t, DimensionAxes> cuts);
 
-  detail::Shared<const std::map<std::int64_t, DimensionAxes>> cuts_;  // null where there are none; copies share them
+  detail::SharedObject<const std::map<std::int64_t, DimensionAxes>> cuts_;  // null where there are none; copies share them
 };
 LOCKSTEP_API extern const Layout replicated;  ///< Whole on every shard.
 /// Dimension `dim` cut along one axis, or along several: `sharded({"data", "model"}, 1)`.
@@ -145,7 +145,7 @@ class LOCKSTEP_API LeafLayouts {
 
  private:
   struct Entries;
-  detail::Shared<const Entries> entries_;
+  detail::SharedObject<const Entries> entries_;
 };
 
 // ---- arrays that lie cut ---------------------------------------------------------------------------------------------

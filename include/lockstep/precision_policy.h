@@ -67,7 +67,7 @@ class LOCKSTEP_API PrecisionPolicy {
 
  private:
   PrecisionDTypes dtypes_;
-  detail::Shared<const std::vector<Rule>> rules_;  // null where there are none
+  detail::SharedObject<const std::vector<Rule>> rules_;  // null where there are none
 };
 
 /// A pattern of paths and the dtypes of what has them; rules of `policy` itself are not asked.

@@ -327,7 +327,7 @@ class LOCKSTEP_API TrainStep {
   std::pair<TrainState, Logs> run(TrainState state, Tree batch) const;
   Function traced(const TrainState& state, const Tree& batch) const;
 
-  detail::Shared<const Impl> impl_;
+  detail::SharedObject<const Impl> impl_;
 };
 
 namespace detail {
@@ -384,7 +384,7 @@ class LOCKSTEP_API EvaluateStep {
   struct Impl;
   std::map<std::string, Weighted> run(const Tree& trainable, const Tree& non_trainable, Tree batch) const;
 
-  detail::Shared<const Impl> impl_;
+  detail::SharedObject<const Impl> impl_;
 };
 
 /// Runs the step once with V = 1 and one microbatch and once as it is, in float64, from copies of the state, and throws

@@ -182,7 +182,7 @@ class LOCKSTEP_API JitCache {
 
  private:
   struct Impl;
-  Shared<Impl> impl_;
+  SharedObject<Impl> impl_;
 };
 
 }  // namespace detail
