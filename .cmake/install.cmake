@@ -7,16 +7,16 @@ get_property(components GLOBAL PROPERTY lockstep_components)
 get_property(modules GLOBAL PROPERTY lockstep_modules)
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/lockstep")
 
-# lockstep_install_exported(<target> <name of the export set and the file> <install component> <of its link and file>)
-function(lockstep_install_exported target name component development)
-  install(TARGETS ${target} EXPORT ${name}
+# lockstep_install_exported(<targets> <name of the export set and the file> <install component> <of its link and file>)
+function(lockstep_install_exported targets name component development)
+  install(TARGETS ${targets} EXPORT ${name}
     RUNTIME COMPONENT ${component}
     LIBRARY COMPONENT ${component} NAMELINK_COMPONENT ${development})
   install(EXPORT ${name} NAMESPACE lockstep:: FILE ${name}-targets.cmake DESTINATION "${package}"
     COMPONENT ${development})
 endfunction()
 
-lockstep_install_exported(lockstep lockstep runtime development)
+lockstep_install_exported("lockstep;lockstep_of_precompiled" lockstep runtime development)
 foreach(component IN LISTS components)
   lockstep_install_exported(lockstep_${component}_library lockstep-${component} ${component} ${component})
 endforeach()

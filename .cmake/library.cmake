@@ -95,6 +95,13 @@ if(TARGET lockstep_deps::aten)
   add_library(lockstep::aten ALIAS lockstep_aten)
 endif()
 
+# lockstep::precompiled: lockstep.h, read once for all files of a target that links it.
+add_library(lockstep_of_precompiled INTERFACE)
+target_link_libraries(lockstep_of_precompiled INTERFACE lockstep)
+target_precompile_headers(lockstep_of_precompiled INTERFACE <lockstep/lockstep.h>)
+set_target_properties(lockstep_of_precompiled PROPERTIES EXPORT_NAME precompiled)
+add_library(lockstep::precompiled ALIAS lockstep_of_precompiled)
+
 # The public headers, read once for the programs of benches and docs, which users' programs are like.
 add_library(lockstep_precompiled_public OBJECT "${PROJECT_BINARY_DIR}/precompiled.cpp")
 target_link_libraries(lockstep_precompiled_public PRIVATE lockstep)

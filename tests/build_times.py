@@ -5,6 +5,8 @@
     build_times.py measure build/times README.md   builds from nothing without a compiler's cache, runs the tests, and
                                                    writes the times between the README's <!-- times --> marks
     build_times.py ratio g++ source.cpp -Iinclude  a source file beside an empty one with the same standard headers
+    build_times.py headers docs/contributing.md    what each public header costs alone, written between the page's
+                                                   <!-- headers --> marks
     build_times.py relinked build/times            what was linked more than once in a tree that was built only once
     build_times.py shares build/times              writes .cmake/build_seconds.txt, by which a first build says how long it
                                                    takes; for a tree that was built with one step at a time
@@ -27,6 +29,7 @@ import tempfile
 import time
 
 MARK = "<!-- times -->"
+HEADERS_MARK = "<!-- headers -->"
 
 
 class Step:
@@ -205,12 +208,12 @@ def sentence(times):
     return "\n".join(lines + [line]) + "\n"
 
 
-def write_readme(readme, times):
-    """Puts the sentence between the two marks."""
-    parts = readme.read_text().split(MARK + "\n")
+def write_between(page, mark, text):
+    """Puts the text between the two marks."""
+    parts = page.read_text().split(mark + "\n")
     if len(parts) != 3:
-        sys.exit(f"{readme} must have two lines {MARK}")
-    readme.write_text(parts[0] + MARK + "\n" + sentence(times) + MARK + "\n" + parts[2])
+        sys.exit(f"{page} must have two lines {mark}")
+    page.write_text(parts[0] + mark + "\n" + text + mark + "\n" + parts[2])
 
 
 def measure(arguments):
@@ -240,7 +243,7 @@ def measure(arguments):
             return 1
     print(sentence(times), end="")
     if arguments.readme:
-        write_readme(arguments.readme, times)
+        write_between(arguments.readme, MARK, sentence(times))
     return 0
 
 
@@ -276,6 +279,50 @@ def ratio(arguments, flags):
     return 0 if found <= arguments.at_most else 1
 
 
+def best_seconds(command, rounds=3):
+    return min(processor_seconds(command) for _ in range(rounds))
+
+
+def header_table(compiler, include, readme):
+    """What each public header costs alone, in rows of headers that cost the same, and what all of them cost together."""
+    flags = ["-std=c++20", "-O1", f"-I{include}", "-c"]
+    with tempfile.TemporaryDirectory() as name:
+        source = pathlib.Path(name) / "source.cpp"
+
+        def cost(text):
+            source.write_text(text)
+            return best_seconds([compiler, *flags, source, "-o", source.with_suffix(".o")])
+
+        costs = collections.defaultdict(list)
+        for header in sorted(include.glob("lockstep/**/*.h")):
+            if header.name not in ("aten.h", "lockstep.h") and header.parent.name != "backend":
+                shown = str(header.relative_to(include / "lockstep"))
+                costs[f"{cost(f'#include <lockstep/{shown}>'):.1f}"].append(f"`{shown}`")
+        source.write_text("#include <lockstep/lockstep.h>\n")
+        standard = standard_headers(compiler, source, flags[:-1])
+        rows = [
+            ("an empty file", cost("")),
+            (f"the {len(standard)} standard headers that `lockstep.h` reads",
+             cost("".join(f"#include <{header}>\n" for header in standard))),
+            ("`lockstep.h`", cost("#include <lockstep/lockstep.h>\n")),
+            ("the README's program", cost(re.search(r"```cpp\n(.*?)```", readme.read_text(), re.S).group(1))),
+        ]
+    version = subprocess.run([compiler, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
+    lines = [f"{processor()}, {compiler} {version}, -O1:", "", "| a file that holds nothing but | seconds |", "|---|---|"]
+    lines += [f"| {what} | {seconds:.2f} |" for what, seconds in rows]
+    lines += [f"| {', '.join(names)} | {seconds} |" for seconds, names in sorted(costs.items(), reverse=True)]
+    return "\n".join(lines) + "\n"
+
+
+def headers(arguments):
+    root = pathlib.Path(__file__).resolve().parent.parent
+    table = header_table(arguments.compiler, root / "include", root / "README.md")
+    print(table, end="")
+    if arguments.page:
+        write_between(arguments.page, HEADERS_MARK, table)
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -293,12 +340,16 @@ def main():
     command.add_argument("compiler")
     command.add_argument("source")
     command.add_argument("--at-most", type=float, default=2.5)
+    command = commands.add_parser("headers")
+    command.add_argument("page", type=pathlib.Path, nargs="?", help="where the table is written")
+    command.add_argument("--compiler", default="g++")
     arguments, flags = parser.parse_known_args()
     if arguments.command == "ratio":
         return ratio(arguments, flags)
     if flags:
         parser.error(f"unknown: {flags}")
-    run = {"show": show, "templates": templates, "relinked": relinked, "shares": shares, "measure": measure}
+    run = {"show": show, "templates": templates, "relinked": relinked, "shares": shares, "measure": measure,
+           "headers": headers}
     return run[arguments.command](arguments)
 
 

@@ -302,7 +302,7 @@ struct Manager::Impl {
 
 Manager::Manager(fs::path folder, ManagerOptions options) {
   check_manager_options(options);
-  impl_ = std::make_unique<Impl>(std::move(folder), std::move(options));
+  impl_ = detail::Owned<Impl>::make(std::move(folder), std::move(options));
 }
 Manager::~Manager() = default;
 

@@ -1,5 +1,6 @@
 #include "engine/checkpoint/manifest.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>

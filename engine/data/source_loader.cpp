@@ -272,7 +272,7 @@ class SourceLoader::Batches {
 };
 
 SourceLoader::SourceLoader(SourcePtr source, LoaderOptions options, PrefetchOptions prefetch, std::string weight)
-    : batches_(std::make_unique<Batches>(std::move(source), options, prefetch, std::move(weight))) {}
+    : batches_(lockstep::detail::Owned<Batches>::make(std::move(source), options, prefetch, std::move(weight))) {}
 SourceLoader::SourceLoader(SourceLoader&&) noexcept = default;
 SourceLoader& SourceLoader::operator=(SourceLoader&& other) noexcept {
   SourceLoader taken(std::move(other));

@@ -36,17 +36,21 @@ TreeLoader::TreeLoader(Tree rows, LoaderOptions options, std::string weight) : o
   }
   if (has_place && !rows.at(weight).is_leaf()) rows = rows.with(weight, Tree(ones({count})));
   if (has_place) weight_ = std::move(weight);
-  for (const Array& leaf : rows.leaves()) tables_.push_back(table_of(leaf));
+  std::vector<HostTable> tables;
+  for (const Array& leaf : rows.leaves()) tables.push_back(table_of(leaf));
+  tables_ = std::make_shared<const std::vector<HostTable>>(std::move(tables));
   structure_ = map([](const Array&) { return Array(); }, rows);
 }
 
-std::int64_t TreeLoader::batches_per_epoch() const { return batches_of(options_, rows_of(tables_)); }
+std::int64_t TreeLoader::batches_per_epoch() const {
+  return batches_of(options_, rows_of(lockstep::detail::held(tables_, "[loader]")));
+}
 
 Tree TreeLoader::next_tree() {
-  const auto [chosen, after] = batch_rows(options_, position_, rows_of(tables_));
+  const auto [chosen, after] = batch_rows(options_, position_, rows_of(lockstep::detail::held(tables_, "[loader]")));
   position_ = after;
   std::vector<Array> leaves;
-  for (const HostTable& table : tables_) {
+  for (const HostTable& table : lockstep::detail::held(tables_, "[loader]")) {
     const bool is_scalar = table.type.shape.rank() == 0;
     leaves.push_back(is_scalar ? from_bytes(table.type, table.bytes) : gathered(table, chosen, options_.batch));
   }
@@ -56,6 +60,8 @@ Tree TreeLoader::next_tree() {
   return batch.with(weight_, Tree(where(real_rows(chosen.size(), options_.batch) != 0, weight, 0)));
 }
 
-void TreeLoader::seek(Position position) { position_ = begin_at(options_, position, rows_of(tables_), "data"); }
+void TreeLoader::seek(Position position) {
+  position_ = begin_at(options_, position, rows_of(lockstep::detail::held(tables_, "[loader]")), "data");
+}
 
 }  // namespace lockstep::data

@@ -118,4 +118,14 @@ std::pair<Tree, Tree> stateless_call(const ModelFunction& function, const Tree& 
   return {std::move(y), frame->next_state()};
 }
 
+std::shared_ptr<const ModelFunction> shared_function(ModelFunction function) {
+  return std::make_shared<const ModelFunction>(std::move(function));
+}
+
+const ModelFunction* held_function(const std::shared_ptr<const ModelFunction>& function) {
+  return &held(function, "model");
+}
+
 }  // namespace lockstep::detail
+
+template class lockstep::Model<lockstep::Array, lockstep::Array>;

@@ -121,21 +121,26 @@ PrecisionPolicy PrecisionPolicy::with_rules(std::vector<Rule> rules) const {
         "precision policy: \"{}\" stands there twice; expected each pattern once; leave one out", rule->pattern));
   }
   PrecisionPolicy policy = *this;
-  policy.rules_ = std::move(rules);
+  policy.rules_ = std::make_shared<const std::vector<Rule>>(std::move(rules));
   return policy;
 }
 
+const std::vector<PrecisionPolicy::Rule>& PrecisionPolicy::rules() const {
+  static const std::vector<Rule> none;
+  return rules_ ? *rules_ : none;
+}
+
 std::optional<std::size_t> PrecisionPolicy::rule_of_variable(std::string_view path) const {
-  if (rules_.empty()) return std::nullopt;
-  if (const auto own = rule_at(rules_, std::string(path), false)) return own;
+  if (rules().empty()) return std::nullopt;
+  if (const auto own = rule_at(rules(), std::string(path), false)) return own;
   const std::size_t slash = path.rfind('/');
   return rule_of_layer(slash == std::string_view::npos ? std::string_view() : path.substr(0, slash));
 }
 
 std::optional<std::size_t> PrecisionPolicy::rule_of_layer(std::string_view path) const {
-  if (rules_.empty()) return std::nullopt;
+  if (rules().empty()) return std::nullopt;
   for (std::string_view at = path; !at.empty();) {
-    if (const auto own = rule_at(rules_, std::string(at), true)) return own;
+    if (const auto own = rule_at(rules(), std::string(at), true)) return own;
     const std::size_t slash = at.rfind('/');
     at = slash == std::string_view::npos ? std::string_view() : at.substr(0, slash);
   }
@@ -144,12 +149,12 @@ std::optional<std::size_t> PrecisionPolicy::rule_of_layer(std::string_view path)
 
 PrecisionDTypes PrecisionPolicy::of_variable(std::string_view path) const {
   const auto rule = rule_of_variable(path);
-  return rule ? rules_[*rule].policy.dtypes() : dtypes_;
+  return rule ? rules()[*rule].policy.dtypes() : dtypes_;
 }
 
 PrecisionDTypes PrecisionPolicy::of_layer(std::string_view path) const {
   const auto rule = rule_of_layer(path);
-  return rule ? rules_[*rule].policy.dtypes() : dtypes_;
+  return rule ? rules()[*rule].policy.dtypes() : dtypes_;
 }
 
 Tree PrecisionPolicy::in_param_dtypes(const Tree& tree) const {

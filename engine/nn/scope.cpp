@@ -133,4 +133,12 @@ random::Placement Scope::placement(const Array* x) const {
 
 NamedScope Scope::named() const { return NamedScope::at(path_); }
 
+template class detail::OutOfLine<std::optional<Layout>>;
+
+Scope::Scope(const Scope& other) = default;
+Scope::Scope(Scope&& other) noexcept = default;
+Scope& Scope::operator=(const Scope& other) = default;
+Scope& Scope::operator=(Scope&& other) noexcept = default;
+Scope::~Scope() = default;
+
 }  // namespace lockstep

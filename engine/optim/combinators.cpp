@@ -8,6 +8,11 @@
 #include "engine/optim/moments.h"
 #include "engine/optim/wrapping.h"
 
+lockstep::optim::GradientTransformation lockstep::detail::chain(
+    std::initializer_list<optim::GradientTransformation> transformations) {
+  return optim::chain(std::vector<optim::GradientTransformation>(transformations));
+}
+
 namespace lockstep::optim {
 namespace {
 

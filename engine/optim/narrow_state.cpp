@@ -19,6 +19,8 @@
 #include "engine/optim/wrapping.h"
 
 // What is kept in 16 bits: an optimizer's moments, and parameters without a wider copy.
+const std::optional<std::uint64_t> lockstep::detail::no_seed;
+
 namespace lockstep::optim {
 namespace {
 
@@ -86,7 +88,8 @@ Tree converted(const Tree& state, const std::vector<bool>& chosen, DType dtype) 
 
 }  // namespace
 
-GradientTransformation moments_dtype(GradientTransformation inner, DType dtype, std::optional<std::uint64_t> seed) {
+GradientTransformation moments_dtype(GradientTransformation inner, DType dtype,
+                                     const std::optional<std::uint64_t>& seed) {
   check_narrow("moments_dtype", dtype);
   const auto init = [=](const Tree& params) {
     const Tree state = inner.init(params);

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>

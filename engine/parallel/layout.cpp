@@ -33,16 +33,30 @@ Layout& Layout::operator=(Layout&& other) noexcept = default;
 Layout::~Layout() = default;
 const Layout replicated;
 
+void Layout::keep(std::map<std::int64_t, DimensionAxes> cuts) {
+  if (!cuts.empty()) cuts_ = std::make_shared<const std::map<std::int64_t, DimensionAxes>>(std::move(cuts));
+}
+
+const std::map<std::int64_t, DimensionAxes>& Layout::cuts() const {
+  static const std::map<std::int64_t, DimensionAxes> none;
+  return cuts_ == nullptr ? none : *cuts_;
+}
+
+bool Layout::operator==(const Layout& other) const { return cuts_ == other.cuts_ || cuts() == other.cuts(); }
+
 Layout::Layout(const std::map<std::int64_t, DimensionAxes>& cuts) {
+  std::map<std::int64_t, DimensionAxes> kept;
   for (const auto& [dim, axes] : cuts) {
-    if (!axes.empty()) cuts_.emplace(dim, axes);
+    if (!axes.empty()) kept.emplace(dim, axes);
   }
+  keep(std::move(kept));
 }
 
 Layout::Layout(std::initializer_list<std::pair<std::int64_t, DimensionAxes>> cuts) {
+  std::map<std::int64_t, DimensionAxes> kept;
   for (const auto& [dim, axes] : cuts) {
     if (axes.empty()) continue;
-    const auto [there, is_new] = cuts_.emplace(dim, axes);
+    const auto [there, is_new] = kept.emplace(dim, axes);
     if (is_new) continue;
     const auto text = [](const DimensionAxes& d) { return fmt::format("\"{}\"", fmt::join(d.names(), "\", \"")); };
     throw MeshError(
@@ -50,13 +64,16 @@ Layout::Layout(std::initializer_list<std::pair<std::int64_t, DimensionAxes>> cut
                     "leave one out, or write {{{}, {{{}, {}}}}}, the outermost first",
                     dim, text(there->second), text(axes), dim, text(there->second), text(axes)));
   }
+  keep(std::move(kept));
 }
 
 Layout Layout::by_dimension(const std::vector<DimensionAxes>& cuts) {
-  Layout layout;
+  std::map<std::int64_t, DimensionAxes> kept;
   for (std::size_t dim = 0; dim < cuts.size(); ++dim) {
-    if (!cuts[dim].empty()) layout.cuts_.emplace(static_cast<std::int64_t>(dim), cuts[dim]);
+    if (!cuts[dim].empty()) kept.emplace(static_cast<std::int64_t>(dim), cuts[dim]);
   }
+  Layout layout;
+  layout.keep(std::move(kept));
   return layout;
 }
 
@@ -106,22 +123,29 @@ std::string leaf_text(std::string_view what, std::string_view path) {
 
 }  // namespace
 
+struct LeafLayouts::Entries {
+  std::optional<Layout> all;
+  ByPath by_path;
+};
+
 LeafLayouts::LeafLayouts(const LeafLayouts& other) = default;
 LeafLayouts::LeafLayouts(LeafLayouts&& other) noexcept = default;
 LeafLayouts& LeafLayouts::operator=(const LeafLayouts& other) = default;
 LeafLayouts& LeafLayouts::operator=(LeafLayouts&& other) noexcept = default;
 LeafLayouts::~LeafLayouts() = default;
-LeafLayouts::LeafLayouts(Layout all) : all_(std::move(all)) {}
+LeafLayouts::LeafLayouts(Layout all) : entries_(std::make_shared<const Entries>(Entries{std::move(all), {}})) {}
 LeafLayouts::LeafLayouts(std::initializer_list<std::pair<std::string, Layout>> by_path)
-    : by_path_(each_once(by_path)) {}
+    : entries_(std::make_shared<const Entries>(Entries{{}, each_once(by_path)})) {}
 
 LeafLayouts::LeafLayouts(std::vector<std::pair<std::string, Layout>> by_path)
-    : by_path_(each_once(std::move(by_path))) {}
+    : entries_(std::make_shared<const Entries>(Entries{{}, each_once(std::move(by_path))})) {}
 
 const Layout& LeafLayouts::of(std::string_view path, std::string_view what) const {
-  if (all_) return *all_;
+  static const Entries none;
+  const Entries& entries = entries_ ? *entries_ : none;  // null where it was moved away
+  if (entries.all) return *entries.all;
   const std::pair<std::string, Layout>* found = nullptr;
-  for (const auto& entry : by_path_) {
+  for (const auto& entry : entries.by_path) {
     if (!is_below(path, entry.first)) continue;
     if (found != nullptr) {
       throw MeshError(fmt::format(
@@ -133,13 +157,14 @@ const Layout& LeafLayouts::of(std::string_view path, std::string_view what) cons
   }
   if (found != nullptr) return found->second;
   std::vector<std::string_view> paths;
-  for (const auto& entry : by_path_) paths.push_back(entry.first);
+  for (const auto& entry : entries.by_path) paths.push_back(entry.first);
   throw MeshError(fmt::format("{}: no layout is given for it; there are layouts for \"{}\"; add {{\"{}\", replicated}}",
                               leaf_text(what, path), fmt::join(paths, "\", \""), path));
 }
 
 void LeafLayouts::check_used(const std::vector<std::string>& paths, std::string_view what) const {
-  for (const auto& [prefix, layout] : by_path_) {
+  if (!entries_) return;
+  for (const auto& [prefix, layout] : entries_->by_path) {
     const auto lies = [&, prefix = std::string_view(prefix)](const std::string& path) {
       return is_below(path, prefix);
     };

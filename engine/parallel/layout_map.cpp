@@ -35,33 +35,47 @@ void check_rules(const std::vector<LayoutMap::Rule>& rules) {
 
 }  // namespace
 
+struct LayoutMap::Rules {
+  std::vector<Rule> by_pattern;
+  std::optional<Layout> all;
+};
+
 LayoutMap::LayoutMap() = default;
 LayoutMap::LayoutMap(const LayoutMap& other) = default;
 LayoutMap::LayoutMap(LayoutMap&& other) noexcept = default;
 LayoutMap& LayoutMap::operator=(const LayoutMap& other) = default;
 LayoutMap& LayoutMap::operator=(LayoutMap&& other) noexcept = default;
 LayoutMap::~LayoutMap() = default;
-LayoutMap::LayoutMap(Layout all) : all_(std::move(all)) {}
+LayoutMap::LayoutMap(Layout all) : rules_(std::make_shared<const Rules>(Rules{{}, std::move(all)})) {}
 
 LayoutMap::LayoutMap(std::initializer_list<Rule> rules) : LayoutMap(std::vector<Rule>(rules)) {}
 
-bool LayoutMap::holds_for_all() const { return all_.has_value(); }
+bool LayoutMap::holds_for_all() const { return rules_ && rules_->all.has_value(); }
 
-LayoutMap::LayoutMap(std::vector<Rule> rules) : rules_(std::move(rules)) { check_rules(rules_); }
+const std::vector<LayoutMap::Rule>& LayoutMap::rules() const {
+  static const std::vector<Rule> none;
+  return rules_ ? rules_->by_pattern : none;
+}
+
+LayoutMap::LayoutMap(std::vector<Rule> rules) {
+  check_rules(rules);
+  rules_ = std::make_shared<const Rules>(Rules{std::move(rules), {}});
+}
 
 std::optional<std::size_t> LayoutMap::find(std::string_view path) const {
-  for (std::size_t i = 0; i < rules_.size(); ++i) {
-    if (rules_[i].pattern == path) return i;
+  const std::vector<Rule>& all = rules();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].pattern == path) return i;
   }
   std::optional<std::size_t> found;
-  for (std::size_t i = 0; i < rules_.size(); ++i) {
-    if (!std::regex_match(path.begin(), path.end(), compiled_pattern(rules_[i].pattern))) continue;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!std::regex_match(path.begin(), path.end(), compiled_pattern(all[i].pattern))) continue;
     if (found) {
       throw MeshError(fmt::format(
           "layout map: \"{}\" matches multiple layouts: those of \"{}\" and of \"{}\"; expected one pattern "
           "that matches all of the path; narrow one of them, or add the path itself, which goes before "
           "patterns",
-          path, rules_[*found].pattern, rules_[i].pattern));
+          path, all[*found].pattern, all[i].pattern));
     }
     found = i;
   }
@@ -69,9 +83,9 @@ std::optional<std::size_t> LayoutMap::find(std::string_view path) const {
 }
 
 Layout LayoutMap::at(std::string_view path) const {
-  if (all_) return *all_;
+  if (holds_for_all()) return *rules_->all;
   const std::optional<std::size_t> rule = find(path);
-  return rule ? rules_[*rule].layout : Layout();
+  return rule ? rules()[*rule].layout : Layout();
 }
 
 template class detail::OutOfLine<std::vector<LayoutMap>>;

@@ -75,6 +75,25 @@ std::vector<Device> default_devices(std::int64_t shards) {
 
 }  // namespace
 
+struct Mesh::Parts {
+  std::vector<MeshAxis> axes;
+  std::vector<Device> devices;
+};
+
+const std::vector<MeshAxis>& Mesh::axes() const {
+  static const std::vector<MeshAxis> none;
+  return parts_ ? parts_->axes : none;
+}
+
+const std::vector<Device>& Mesh::devices() const {
+  static const std::vector<Device> none;
+  return parts_ ? parts_->devices : none;
+}
+
+bool Mesh::operator==(const Mesh& other) const {
+  return parts_ == other.parts_ || (axes() == other.axes() && devices() == other.devices());
+}
+
 Mesh::Mesh() = default;
 Mesh::Mesh(const Mesh& other) = default;
 Mesh::Mesh(Mesh&& other) noexcept = default;
@@ -83,22 +102,22 @@ Mesh& Mesh::operator=(Mesh&& other) noexcept = default;
 Mesh::~Mesh() = default;
 
 Mesh::Mesh(std::vector<MeshAxis> axes, std::vector<Device> devices)
-    : axes_(std::move(axes)), devices_(std::move(devices)) {
-  check_axes(axes_);
-  check_devices(devices_, shards(), axes_);
+    : parts_(std::make_shared<const Parts>(Parts{std::move(axes), std::move(devices)})) {
+  check_axes(this->axes());
+  check_devices(this->devices(), shards(), this->axes());
 }
 
 std::int64_t Mesh::shards() const {
   std::int64_t product = 1;
-  for (const MeshAxis& axis : axes_) product *= axis.size;
+  for (const MeshAxis& axis : axes()) product *= axis.size;
   return product;
 }
 
 std::int64_t Mesh::size(std::string_view axis) const {
-  for (const MeshAxis& own : axes_) {
+  for (const MeshAxis& own : axes()) {
     if (own.name == axis) return own.size;
   }
-  throw MeshError(fmt::format("mesh: there is no axis \"{}\"; the axes are {}", axis, axes_text(axes_)));
+  throw MeshError(fmt::format("mesh: there is no axis \"{}\"; the axes are {}", axis, axes_text(axes())));
 }
 
 Mesh data_mesh(std::int64_t shards, std::vector<Device> devices, std::int64_t batch) {

@@ -39,7 +39,7 @@ std::vector<Part> parts_of(int size, int rank, const Make& make) {
 
 Processes::Processes(std::shared_ptr<backend::Communicator> communicator, ProcessOptions options) {
   check_time_limit(options.time_limit);
-  impl_ = std::make_unique<Impl>(std::move(communicator), std::move(options));
+  impl_ = detail::Owned<Impl>::make(std::move(communicator), std::move(options));
 }
 
 Processes::~Processes() { end(); }
@@ -238,5 +238,7 @@ void Processes::end_call() {
   impl_->in_call = false;
   impl_->recorder.end_call();
 }
+
+template class detail::OutOfLine<ProcessEntries>;
 
 }  // namespace lockstep

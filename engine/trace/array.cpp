@@ -137,6 +137,9 @@ void detail::RowCount::add(std::size_t row_length) {
   ++rows;
 }
 
+ArrayOperands::ArrayOperands(std::initializer_list<Array> arrays, const detail::SourceLocation& at)
+    : std::span<const Array>(arrays.begin(), arrays.size()), site_(at) {}
+
 ArrayOperands::ArrayOperands(const std::vector<Array>& arrays, const detail::SourceLocation& at)
     : std::span<const Array>(arrays.data(), arrays.size()), site_(at) {}
 

@@ -154,7 +154,7 @@ Cell::Cell(TraceLevel level, const Array& value, CellOptions options)
     : state_(std::make_shared<CellState>(level.number_, value, std::move(options))) {}
 Cell::Cell(const Array& value, CellOptions options) : Cell(TraceLevel::current(), value, std::move(options)) {}
 
-Array Cell::get() const { return tracing::read(state_); }
-void Cell::set(const Array& value) const { tracing::replace(state_, value); }
+Array Cell::get() const { return tracing::read(state_.pointer()); }
+void Cell::set(const Array& value) const { tracing::replace(state_.pointer(), value); }
 
 }  // namespace lockstep

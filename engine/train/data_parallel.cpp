@@ -99,9 +99,13 @@ RowWeights::RowWeights(std::string path) : path_(std::move(path)) {}
 RowWeights::RowWeights(const char* path) : path_(path) {}
 const RowWeights no_row_weights{""};
 
-TrainStep data_parallel(StepLoss loss, optim::GradientTransformation optimizer, DataParallelOptions options) {
+TrainStep detail::step_of(StepLoss&& loss, optim::GradientTransformation& optimizer, DataParallelOptions& options) {
   Objective only{.name = {}, .loss = std::move(loss), .optimizers = {{"", std::move(optimizer)}}};
   return TrainStep({{std::move(only)}, std::move(options)});
+}
+
+TrainStep data_parallel(StepLoss loss, optim::GradientTransformation optimizer, DataParallelOptions options) {
+  return detail::step_of(std::move(loss), optimizer, options);
 }
 
 TrainStep data_parallel(std::vector<Objective> objectives, DataParallelOptions options) {

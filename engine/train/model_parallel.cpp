@@ -12,6 +12,7 @@
 #include <lockstep/function.h>
 #include <lockstep/model.h>
 #include <lockstep/ops.h>
+#include <lockstep/partition_call.h>
 #include <lockstep/transforms.h>
 
 #include "engine/train/batch_rows.h"
@@ -249,5 +250,7 @@ LayoutPlan layout_plan(const TrainStep& step, const TrainState& state, const Tre
   train::check(rows, parts.options.weight);
   return train::plan_of_step(parts, {to_tree(state), rows});
 }
+
+template class detail::OutOfLine<std::optional<DimensionAxes>>;
 
 }  // namespace lockstep

@@ -84,7 +84,7 @@ AveragedWeights::AveragedWeights(AveragedWeightsOptions options) : options_(std:
         fmt::format("[averaged_weights] momentum is {}; it must be at least 0 and below 1", options_.momentum));
   }
   trainer::check_count("averaged_weights", "every", options_.every, 1);
-  update_ = std::make_unique<Update>(options_.momentum);
+  update_ = detail::Owned<Update>::make(options_.momentum);
 }
 AveragedWeights::~AveragedWeights() = default;
 

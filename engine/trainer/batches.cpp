@@ -28,8 +28,7 @@ std::int64_t all_rows(const Tree& batch) {
   return 0;
 }
 
-}  // namespace
-
+/// Goes on to a place in batches that can only be drawn one after the other. Throws DataError where they end before.
 void skip_to(const std::function<bool()>& skip, const std::function<data::Position()>& position,
              data::Position wanted) {
   while (is_before(position(), wanted)) {
@@ -40,6 +39,94 @@ void skip_to(const std::function<bool()>& skip, const std::function<data::Positi
       "[fit] the batches do not come by epoch {} row {}, where the run was saved: they are at epoch {} row {}; give "
       "batches that begin as they did then",
       wanted.epoch, wanted.row, position().epoch, position().row));
+}
+
+/// Of which one is known ahead.
+class DrawnBatches {
+ public:
+  explicit DrawnBatches(std::function<std::optional<Tree>()> draw) : draw_(std::move(draw)) {}
+  std::optional<Tree> next() {
+    if (!ahead_) ahead_ = draw_();  // an epoch's first
+    if (!ahead_) return std::nullopt;
+    Tree batch = std::move(*ahead_);
+    ++position_.row;
+    ahead_ = draw_();
+    if (!ahead_) position_ = {position_.epoch + 1, 0};
+    return batch;
+  }
+  data::Position position() const { return position_; }
+
+ private:
+  std::function<std::optional<Tree>()> draw_;
+  std::optional<Tree> ahead_;
+  data::Position position_;
+};
+
+class RangeBatches {
+ public:
+  explicit RangeBatches(RangeSteps steps) : steps_(std::move(steps)) {}
+  bool skip() {
+    if (!is_started_) start();
+    if (steps_.is_at_end()) return false;
+    steps_.advance();
+    ++position_.row;
+    if (steps_.is_at_end()) {
+      position_ = {position_.epoch + 1, 0};
+      if (steps_.starts_anew) start();
+    }
+    return true;
+  }
+  std::optional<Tree> next() {
+    if (!is_started_) start();
+    if (steps_.is_at_end()) return std::nullopt;
+    Tree batch = steps_.batch();
+    skip();
+    return batch;
+  }
+  data::Position position() const { return position_; }
+  void seek(data::Position at) {
+    if (steps_.starts_anew) {
+      start();
+      position_ = {at.epoch, 0};
+    }
+    skip_to([&] { return skip(); }, [&] { return position_; }, at);
+  }
+
+ private:
+  void start() {
+    steps_.start();
+    is_started_ = true;
+  }
+
+  RangeSteps steps_;
+  data::Position position_;
+  bool is_started_ = false;
+};
+
+}  // namespace
+
+void seek_by_drawing(BatchSource& source) {
+  source.seek = [next = source.next, position = source.position](data::Position at) {
+    skip_to([&] { return next().has_value(); }, position, at);
+  };
+}
+
+BatchSource drawn_batches(std::function<std::optional<Tree>()> draw) {
+  const auto drawn = std::make_shared<DrawnBatches>(std::move(draw));
+  BatchSource source;
+  source.next = [drawn] { return drawn->next(); };
+  source.position = [drawn] { return drawn->position(); };
+  seek_by_drawing(source);
+  return source;
+}
+
+BatchSource batches_of_range(RangeSteps steps) {
+  const auto made = std::make_shared<RangeBatches>(std::move(steps));
+  BatchSource source;
+  source.next = [made] { return made->next(); };
+  source.position = [made] { return made->position(); };
+  source.seek = [made](data::Position at) { made->seek(at); };
+  return source;
 }
 
 void for_one_epoch(const BatchSource& source, const std::function<void(const Tree& batch)>& visit) {
@@ -54,15 +141,23 @@ void for_one_epoch(const BatchSource& source, const std::function<void(const Tre
   if (source.seeks_back) source.seek(before);
 }
 
+struct Means::Lists {
+  std::map<std::string, Mean> means;
+  std::map<std::string, std::pair<double, double>> sums;  ///< Times weight, and weight.
+};
+
+Means::Means() : lists_(Owned<Lists>::make()) {}
+Means::~Means() = default;
+
 void Means::add(const std::map<std::string, Weighted>& sums) {
-  for (const auto& [name, sum] : sums) means_[name].update(sum);
+  for (const auto& [name, sum] : sums) lists_->means[name].update(sum);
 }
 
 void Means::add(const Tree& values, double weight) {
   if (values.kind() == Tree::Kind::none) return;
   for (const auto& [name, value] : values.entries()) {
     const double number = value.is_leaf() ? value.array().item<double>() : from_tree<double>(value);
-    auto& [sum, weights] = sums_[name];
+    auto& [sum, weights] = lists_->sums[name];
     sum += number * weight;
     weights += weight;
   }
@@ -70,8 +165,8 @@ void Means::add(const Tree& values, double weight) {
 
 std::map<std::string, double> Means::results() const {
   std::map<std::string, double> results;
-  for (const auto& [name, mean] : means_) results.emplace(name, mean.result());
-  for (const auto& [name, sum] : sums_) results.emplace(name, sum.second == 0 ? 0 : sum.first / sum.second);
+  for (const auto& [name, mean] : lists_->means) results.emplace(name, mean.result());
+  for (const auto& [name, sum] : lists_->sums) results.emplace(name, sum.second == 0 ? 0 : sum.first / sum.second);
   return results;
 }
 

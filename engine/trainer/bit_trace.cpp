@@ -28,7 +28,7 @@ BitTrace::~BitTrace() = default;
 
 void BitTrace::on_begin(const StepReport& report, const Tree&) {
   if (world()->rank() != 0) return;
-  file_ = std::make_unique<detail::LogFile>(path_, [&](const std::string& line) {
+  file_ = detail::Owned<detail::LogFile>::make(path_, [&](const std::string& line) {
     if (report.step == 0) return false;
     return line.starts_with("step,") || step_of_bits(line) <= report.step;
   });

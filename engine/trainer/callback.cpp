@@ -5,7 +5,8 @@
 namespace lockstep {
 
 void Requests::stop(std::string reason, bool save) {
-  if (!stop_) stop_ = std::move(reason);
+  if (!is_stop_) stop_ = std::move(reason);
+  is_stop_ = true;
   saves_at_end_ = saves_at_end_ && save;
 }
 
@@ -32,5 +33,9 @@ void Requests::replace(std::string path, Tree values) { replaced_[std::move(path
 
 template class detail::OutOfLine<std::map<std::string, double>>;
 template class detail::OutOfLine<std::map<std::string, Tree>>;
+
+std::optional<std::string> Requests::stop_reason() const {
+  return is_stop_ ? std::optional<std::string>(stop_) : std::nullopt;
+}
 
 }  // namespace lockstep

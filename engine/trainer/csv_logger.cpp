@@ -68,7 +68,7 @@ void CsvLogger::on_begin(const StepReport& report, const Tree&) {
   columns_ = all_as_cells(options_.columns);
   bool is_header = true;
   std::size_t step_column = 0;
-  file_ = std::make_unique<detail::LogFile>(path_, [&](const std::string& line) {
+  file_ = detail::Owned<detail::LogFile>::make(path_, [&](const std::string& line) {
     const std::vector<std::string> cells = cells_of(line);
     if (std::exchange(is_header, false)) {
       const auto found = std::ranges::find(cells, "step");

@@ -41,7 +41,7 @@ std::optional<std::string> taken_back(const std::string& line, const StepReport&
 
 void JsonLinesLogger::on_begin(const StepReport& report, const Tree&) {
   if (world()->rank() != 0) return;
-  file_ = std::make_unique<detail::LogFile>(path_, [&](const std::string& line) {
+  file_ = detail::Owned<detail::LogFile>::make(path_, [&](const std::string& line) {
     const std::int64_t step = step_in_object(json::parse(line));
     return step > 0 && step <= report.step;
   });

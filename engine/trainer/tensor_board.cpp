@@ -18,7 +18,7 @@ TensorBoard::~TensorBoard() = default;
 
 void TensorBoard::on_begin(const StepReport& report, const Tree&) {
   is_open_ = true;
-  if (world()->rank() == 0) file_ = std::make_unique<detail::EventFile>(folder_, report.step);
+  if (world()->rank() == 0) file_ = detail::Owned<detail::EventFile>::make(folder_, report.step);
 }
 
 void TensorBoard::on_resume(const StepReport& report, const Tree& state, Requests&) {

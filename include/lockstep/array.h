@@ -291,8 +291,7 @@ class LOCKSTEP_API ArrayOperand : public Array {
 class LOCKSTEP_API ArrayOperands : public std::span<const Array> {
  public:
   ArrayOperands(std::initializer_list<Array> arrays,
-                const detail::SourceLocation& at = detail::SourceLocation::current())  // NOLINT: implicit by design
-      : std::span<const Array>(arrays.begin(), arrays.size()), site_(at) {}
+                const detail::SourceLocation& at = detail::SourceLocation::current());  // NOLINT: implicit by design
   ArrayOperands(const std::vector<Array>& arrays,
                 const detail::SourceLocation& at = detail::SourceLocation::current());  // NOLINT: implicit by design
   template <class Range>

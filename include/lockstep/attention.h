@@ -11,15 +11,15 @@ namespace lockstep {
 
 /// What dot_product_attention adds to the logits, and which keys a query sees: those that all options let it see.
 struct AttentionOptions {
-  std::optional<Array> bias = std::nullopt;    ///< Added to the logits; broadcasts to [B, N, T, S].
-  std::optional<Array> mask = std::nullopt;    ///< bool, true where a query sees a key; broadcasts to [B, N, T, S].
-  std::optional<double> scale = std::nullopt;  ///< Of the logits; 1 / sqrt(H) where there is none.
-  bool is_causal = false;                      ///< Query t sees keys 0 to t.
+  std::optional<Array> bias = {};    ///< Added to the logits; broadcasts to [B, N, T, S].
+  std::optional<Array> mask = {};    ///< bool, true where a query sees a key; broadcasts to [B, N, T, S].
+  std::optional<double> scale = {};  ///< Of the logits; 1 / sqrt(H) where there is none.
+  bool is_causal = false;            ///< Query t sees keys 0 to t.
   /// Query t sees keys t - left to t + right.
-  std::optional<std::pair<std::int64_t, std::int64_t>> local_window_size = std::nullopt;
+  std::optional<std::pair<std::int64_t, std::int64_t>> local_window_size = {};
   /// int32[B]: queries from there on give 0, keys from there on are not seen.
-  std::optional<Array> query_seq_lengths = std::nullopt;
-  std::optional<Array> key_value_seq_lengths = std::nullopt;
+  std::optional<Array> query_seq_lengths = {};
+  std::optional<Array> key_value_seq_lengths = {};
   /// What lengths, or a mask of keys, hide is finite, as in a cache that began with zeros: it is read as it lies. Else NaN
   /// and infinities there are taken for 0 first, in a pass over all keys and values.
   bool unseen_is_finite = false;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <lockstep/export.h>
+#include <lockstep/owned.h>
 #include <lockstep/types.h>
 
 namespace lockstep {
@@ -51,7 +52,7 @@ class LOCKSTEP_API Attrs {
   const AttrValue& at(std::string_view name) const;
   template <class T>
   const T& get(std::string_view name) const {
-    const T* value = std::get_if<T>(&at(name));
+    const T* value = std::get_if<T>(place(name));
     if (value == nullptr) wrong_kind(name);
     return *value;
   }
@@ -70,9 +71,10 @@ class LOCKSTEP_API Attrs {
   struct Shared;
 
   static Attrs of(std::vector<Entry> sorted);
+  const AttrValue* place(std::string_view name) const;  // of at()
   [[noreturn]] void wrong_kind(std::string_view name) const;
 
-  std::shared_ptr<const Shared> shared_;  // null where there is no entry
+  detail::SharedObject<const Shared> shared_;  // null where there is no entry
 };
 
 /// "axes=[0,1] keep=true".

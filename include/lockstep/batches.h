@@ -9,6 +9,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/owned.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
@@ -115,9 +116,9 @@ class LOCKSTEP_API TreeLoader {
  private:
   Tree next_tree();
 
-  Tree structure_;                 ///< Its leaves stand for the tables.
-  std::vector<HostTable> tables_;  ///< In order of path.
-  std::string weight_;             ///< Empty: there is no place for weights.
+  Tree structure_;                                                 ///< Its leaves stand for the tables.
+  lockstep::detail::SharedObject<const std::vector<HostTable>> tables_;  ///< In order of path.
+  std::string weight_;                                             ///< Empty: there is no place for weights.
   LoaderOptions options_;
   Position position_;
 };

@@ -15,6 +15,7 @@
 
 #include <lockstep/export.h>
 #include <lockstep/out_of_line.h>
+#include <lockstep/owned.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
@@ -54,14 +55,15 @@ class LOCKSTEP_API Requests {
   /// Leaves of the state at or below a path ("trainable") take these values, whose paths and types must be the same.
   void replace(std::string path, Tree values);
 
-  const std::optional<std::string>& stop_reason() const { return stop_; }
+  std::optional<std::string> stop_reason() const;
   bool saves_at_end() const { return saves_at_end_; }
   bool is_save() const { return save_; }
   const std::map<std::string, double>& hyperparameters() const { return hyperparameters_; }
   const std::map<std::string, Tree>& replaced() const { return replaced_; }
 
  private:
-  std::optional<std::string> stop_;
+  std::string stop_;
+  bool is_stop_ = false;
   bool saves_at_end_ = true;
   bool save_ = false;
   std::map<std::string, double> hyperparameters_;
@@ -138,8 +140,8 @@ struct EarlyStoppingOptions {
   double min_delta = 0;              ///< What is less is no improvement.
   std::int64_t patience = 0;         ///< Looks without improvement until it stops.
   Mode mode = Mode::automatic;
-  std::optional<double> baseline = std::nullopt;  ///< Improvements count once they are better than that.
-  bool restore_best_weights = false;  ///< In the end, trainable and non-trainable variables are the best look's.
+  std::optional<double> baseline = {};  ///< Improvements count once they are better than that.
+  bool restore_best_weights = false;    ///< In the end, trainable and non-trainable variables are the best look's.
   std::int64_t start_from_epoch = 0;
   std::string name = {};  ///< Under which its state is saved; empty: "early_stopping <monitor>". Two need two names.
 };
@@ -254,7 +256,7 @@ struct NanGuardOptions {
   OnNan action = OnNan::stop;
   /// Logs; those that a step does not have are passed over, and norms of gradients where a LossScale has answered them by
   /// becoming smaller.
-  std::vector<std::string> watched = {"loss", "grad_norm"};
+  detail::OutOfLine<std::vector<std::string>> watched = {"loss", "grad_norm"};
   std::int64_t most_skips = 10;  ///< More than so many in a row end the run.
   std::function<void(const StepReport& report, const std::string& text)> on_found = {};
 };
@@ -332,6 +334,8 @@ class LOCKSTEP_API AveragedWeights final : public Callback {
  public:
   /// Throws ValueError for a momentum that is not in [0, 1) and `every` below 1.
   explicit AveragedWeights(AveragedWeightsOptions options = {});
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
   ~AveragedWeights() override;
   void on_begin(const StepReport& report, const Tree& state) override;
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -350,7 +354,7 @@ class LOCKSTEP_API AveragedWeights final : public Callback {
   Tree average_;
   std::int64_t last_step_ = 0;  ///< Where the last fit has ended.
   bool is_restored_ = false;    ///< By what comes before the fit's beginning.
-  std::unique_ptr<Update> update_;
+  detail::Owned<Update> update_;
 };
 
 /// How progress is shown.
@@ -380,7 +384,7 @@ class LOCKSTEP_API ProgressBar final : public Callback {
 struct CsvLoggerOptions {
   /// In this order; empty: step, epoch and then the logs as they first appear. A name that a row does not have is an empty
   /// cell.
-  std::vector<std::string> columns = {};
+  detail::OutOfLine<std::vector<std::string>> columns = {};
   std::string rate = {};   ///< The name of a column with rows a second since the last row; empty: none.
   std::int64_t every = 0;  ///< Steps; 0: TrainerOptions::log_every.
 };
@@ -392,6 +396,8 @@ class LOCKSTEP_API CsvLogger final : public Callback {
  public:
   /// Throws ValueError for `every` below 0; here and below.
   explicit CsvLogger(std::filesystem::path file, CsvLoggerOptions options = {});
+  CsvLogger(const CsvLogger&) = delete;
+  CsvLogger& operator=(const CsvLogger&) = delete;
   ~CsvLogger() override;
   void on_begin(const StepReport& report, const Tree& state) override;
   void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -406,7 +412,7 @@ class LOCKSTEP_API CsvLogger final : public Callback {
   std::filesystem::path path_;
   CsvLoggerOptions options_;
   std::vector<std::string> columns_;
-  std::unique_ptr<detail::LogFile> file_;
+  detail::Owned<detail::LogFile> file_;
   double seconds_ = 0;
   std::int64_t rows_ = 0;
 };
@@ -417,6 +423,8 @@ class LOCKSTEP_API CsvLogger final : public Callback {
 class LOCKSTEP_API BitTrace final : public Callback {
  public:
   explicit BitTrace(std::filesystem::path file, std::int64_t every = 1);
+  BitTrace(const BitTrace&) = delete;
+  BitTrace& operator=(const BitTrace&) = delete;
   ~BitTrace() override;
   void on_begin(const StepReport& report, const Tree& state) override;
   void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -427,7 +435,7 @@ class LOCKSTEP_API BitTrace final : public Callback {
  private:
   std::filesystem::path path_;
   std::int64_t every_;
-  std::unique_ptr<detail::LogFile> file_;
+  detail::Owned<detail::LogFile> file_;
 };
 
 /// Writes a JSON object a report, one a line: {"epoch": 0, "loss": 0.5, "step": 1}. Resumed as a CsvLogger. Numbers that
@@ -435,6 +443,8 @@ class LOCKSTEP_API BitTrace final : public Callback {
 class LOCKSTEP_API JsonLinesLogger final : public Callback {
  public:
   explicit JsonLinesLogger(std::filesystem::path file, std::int64_t every = 0);
+  JsonLinesLogger(const JsonLinesLogger&) = delete;
+  JsonLinesLogger& operator=(const JsonLinesLogger&) = delete;
   ~JsonLinesLogger() override;
   void on_begin(const StepReport& report, const Tree& state) override;
   void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -445,7 +455,7 @@ class LOCKSTEP_API JsonLinesLogger final : public Callback {
  private:
   std::filesystem::path path_;
   std::int64_t every_;
-  std::unique_ptr<detail::LogFile> file_;
+  detail::Owned<detail::LogFile> file_;
 };
 
 /// Writes event files that TensorBoard reads, a new one each run: logs, and hyper-parameters that stand in the state, as
@@ -454,6 +464,8 @@ class LOCKSTEP_API JsonLinesLogger final : public Callback {
 class LOCKSTEP_API TensorBoard final : public Callback {
  public:
   explicit TensorBoard(std::filesystem::path folder, std::int64_t every = 0);
+  TensorBoard(const TensorBoard&) = delete;
+  TensorBoard& operator=(const TensorBoard&) = delete;
   ~TensorBoard() override;
   void on_begin(const StepReport& report, const Tree& state) override;
   void on_resume(const StepReport& report, const Tree& state, Requests& requests) override;
@@ -471,7 +483,7 @@ class LOCKSTEP_API TensorBoard final : public Callback {
   std::filesystem::path folder_;
   std::int64_t every_;
   bool is_open_ = false;
-  std::unique_ptr<detail::EventFile> file_;
+  detail::Owned<detail::EventFile> file_;
 };
 
 }  // namespace callbacks

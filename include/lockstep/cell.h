@@ -8,6 +8,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/owned.h>
 #include <lockstep/types.h>
 
 // State within traced functions, for those who build layers of their own on it: what a Scope's variables are made of.
@@ -74,7 +75,7 @@ class LOCKSTEP_API Cell {
   void set(const Array& value) const;
 
  private:
-  std::shared_ptr<CellState> state_;
+  detail::SharedObject<CellState> state_;
 };
 
 /// The number of this replica's block among those of the axes, counted in mesh order, the last axis fastest: int32.

@@ -11,6 +11,8 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/export.h>
 #include <lockstep/named.h>
+#include <lockstep/out_of_line.h>
+#include <lockstep/owned.h>
 #include <lockstep/tree.h>
 
 namespace lockstep::checkpoint {
@@ -21,13 +23,13 @@ enum class Best : std::uint8_t { smallest, largest };
 /// Which checkpoints of a folder stay. One stays that any of the rules keeps, as does the last one; where all are 0, all
 /// stay. When one was saved is the time of its folder.
 struct ManagerOptions {
-  std::int64_t keep_last = 0;                 ///< The latest so many.
-  std::int64_t keep_best = 0;                 ///< The best so many by `best_metric`; of equal ones the earlier.
-  std::int64_t keep_every = 0;                ///< Those of steps that this divides, for good.
-  std::int64_t keep_closest_to_every = 0;     ///< To each multiple of this the closest, of equally close the later.
-  double keep_every_seconds = 0;              ///< The first, and each saved so long after the last that this keeps.
-  double keep_seconds = 0;                    ///< Those saved in the last so many seconds.
-  std::vector<std::int64_t> keep_steps = {};  ///< Those of these steps.
+  std::int64_t keep_last = 0;              ///< The latest so many.
+  std::int64_t keep_best = 0;              ///< The best so many by `best_metric`; of equal ones the earlier.
+  std::int64_t keep_every = 0;             ///< Those of steps that this divides, for good.
+  std::int64_t keep_closest_to_every = 0;  ///< To each multiple of this the closest, of equally close the later.
+  double keep_every_seconds = 0;           ///< The first, and each saved so long after the last that this keeps.
+  double keep_seconds = 0;                 ///< Those saved in the last so many seconds.
+  lockstep::detail::OutOfLine<std::vector<std::int64_t>> keep_steps = {};  ///< Those of these steps.
   std::string best_metric = "val_loss";
   Best best = Best::smallest;
   /// Files are written by a thread beside the training, from a snapshot; of arrays that lie cut by one in each process, which
@@ -102,7 +104,7 @@ class LOCKSTEP_API Manager {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  detail::Owned<Impl> impl_;
 };
 
 }  // namespace lockstep::checkpoint

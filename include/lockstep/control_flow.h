@@ -24,7 +24,7 @@ namespace lockstep {
 /// How a scan goes over its xs.
 struct ScanOptions {
   /// How many iterations; needed where there are no xs, else checked against them.
-  std::optional<std::int64_t> length = std::nullopt;
+  std::optional<std::int64_t> length = {};
   bool reverse = false;     ///< From the last x to the first; ys stay in the order of xs.
   std::int64_t unroll = 1;  ///< Iterations written out at once: speed alone.
 };
@@ -32,6 +32,9 @@ struct ScanOptions {
 namespace detail {
 
 using LoopBody = std::function<std::pair<Tree, Tree>(const Tree& carry, const Tree& x)>;
+/// A function of (carry, x), or of the carry alone, that returns both halves, as a body.
+LOCKSTEP_API LoopBody scan_body(TreeFunction function, bool takes_x);
+LOCKSTEP_API std::function<Tree(const Array&, const Tree&)> fori_body(TreeFunction function);  ///< Of (i, carry).
 /// (final carry, stacked ys).
 LOCKSTEP_API std::pair<Tree, Tree> scan(const LoopBody& body, const Tree& init, const Tree& xs,
                                         const ScanOptions& options);
@@ -79,13 +82,7 @@ struct ScanBody {
       !takes<F, Carry, X...> || Result::value,
       "scan: the body must return std::pair(carry, y), both trees; where there is no y, fori_loop is the loop");
 
-  static LoopBody of(const F& f) {
-    const TreeFunction body = rule_function<F, Carry, X...>(f);
-    return [body](const Tree& carry, const Tree& x) {
-      const Tree result = sizeof...(X) == 0 ? body({carry}) : body({carry, x});
-      return std::pair(result.items()[0], result.items()[1]);
-    };
-  }
+  static LoopBody of(const F& f) { return scan_body(rule_function<F, Carry, X...>(f), sizeof...(X) != 0); }
 };
 
 /// What a loop carries from one iteration to the next.
@@ -96,9 +93,7 @@ struct WhileBody {
   static_assert(!takes<Body, Carry> || is_tree<Returned<Body, Carry>>,
                 "while_loop: body must return the next carry, a tree");
 
-  static std::function<Tree(const Tree&)> of(const Body& body) {
-    return [next = rule_function<Body, Carry>(body)](const Tree& carry) { return next({carry}); };
-  }
+  static std::function<Tree(const Tree&)> of(const Body& body) { return of_one(rule_function<Body, Carry>(body)); }
 };
 template <class Cond, class Carry>
 struct WhileCondition {
@@ -122,9 +117,7 @@ struct ForiBody {
                 "fori_loop: the body must return the next carry, a tree");
 
   static std::function<Tree(const Array&, const Tree&)> of(const Body& body) {
-    return [next = rule_function<Body, Array, Carry>(body)](const Array& i, const Tree& carry) {
-      return next({Tree(i), carry});
-    };
+    return fori_body(rule_function<Body, Array, Carry>(body));
   }
 };
 

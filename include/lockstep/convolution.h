@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/ops.h>
+#include <lockstep/out_of_line.h>
 
 // Convolutions and windows with all of XLA's parameters. Layouts are channels last: x [N, spatial..., C], kernel
 // [window..., C/groups, O]. Integers are convolved exactly, modulo 2^n. All throw ShapeError where shapes and
@@ -19,16 +19,27 @@ namespace lockstep {
 
 /// (low, high) per spatial dimension, negative to crop; or by name: "VALID" (none), "SAME" (as many windows as input /
 /// stride, rounded up; the odd element at the end) or "SAME_LOWER" (at the beginning).
-struct LOCKSTEP_API ConvPadding : std::variant<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>> {
+class LOCKSTEP_API ConvPadding {
+ public:
   ConvPadding();
   ConvPadding(const ConvPadding& other);
   ConvPadding(ConvPadding&& other) noexcept;
   ConvPadding& operator=(const ConvPadding& other);
   ConvPadding& operator=(ConvPadding&& other) noexcept;
   ~ConvPadding();
-  ConvPadding(std::string name);                                            // NOLINT: implicit by design
-  ConvPadding(const char* name);                                            // NOLINT: implicit by design
-  ConvPadding(std::vector<std::pair<std::int64_t, std::int64_t>> padding);  // NOLINT: implicit by design
+  ConvPadding(std::string name);                                          // NOLINT: implicit by design
+  ConvPadding(const char* name);                                          // NOLINT: implicit by design
+  ConvPadding(std::vector<std::pair<std::int64_t, std::int64_t>> pairs);  // NOLINT: implicit by design
+
+  /// Empty where there are pairs.
+  const std::string& name() const { return name_; }
+  /// Null where there is a name.
+  const std::vector<std::pair<std::int64_t, std::int64_t>>* pairs() const { return is_name_ ? nullptr : &pairs_; }
+
+ private:
+  std::string name_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs_;
+  bool is_name_ = true;
 };
 
 /// The pairs that a padding by name means. Throws ValueError for another name, ShapeError for windows, strides and
@@ -40,10 +51,10 @@ LOCKSTEP_API std::vector<std::pair<std::int64_t, std::int64_t>> resolve_padding(
 
 /// As jax.lax.conv_general_dilated; an empty list means the neutral value.
 struct ConvGeneralOptions {
-  Axes strides = {};
+  detail::OutOfLine<Axes> strides = {};
   ConvPadding padding = "VALID";
-  Axes lhs_dilation = {};  ///< Of x: that many minus one zeros between neighbours.
-  Axes rhs_dilation = {};  ///< Of the kernel.
+  detail::OutOfLine<Axes> lhs_dilation = {};  ///< Of x: that many minus one zeros between neighbours.
+  detail::OutOfLine<Axes> rhs_dilation = {};  ///< Of the kernel.
   /// Input and output features in that many equal parts, each on its own.
   std::int64_t feature_group_count = 1;
   std::int64_t batch_group_count = 1;  ///< Group g of x's rows meets group g of the kernel's outputs.
@@ -64,16 +75,16 @@ LOCKSTEP_API Array conv_general_dilated_patches(const ArrayOperand& x, const Axe
 /// As jax.lax.conv_transpose: x dilated by the strides, then convolved. With `transpose_kernel` the kernel is flipped
 /// and its features swapped, which makes it the gradient of a convolution.
 struct ConvTransposeOptions {
-  Axes strides = {};
+  detail::OutOfLine<Axes> strides = {};
   /// Pairs are of the dilated x: where PyTorch has p, and a window reaches over k places, (k - 1 - p, k - 1 - p).
   ConvPadding padding = "SAME";
-  Axes rhs_dilation = {};
+  detail::OutOfLine<Axes> rhs_dilation = {};
   bool transpose_kernel = false;  ///< Makes it the gradient of a convolution with that kernel.
   std::int64_t groups = 1;        ///< Input and output features in that many equal parts, each on its own.
   /// Nothing, or for each dimension how many more results there are at its end than the fewest that the convolution
   /// whose gradient this is may have had: below its stride or dilation. "SAME" then gives (input - 1) * stride + 1 + that
   /// for an odd window, and one less for an even one, "VALID" (input - 1) * stride + window + that, as Keras.
-  Axes output_padding = {};
+  detail::OutOfLine<Axes> output_padding = {};
 };
 /// x [N, spatial..., C], kernel [window..., C / groups, O] ([window..., O / groups, C] with `transpose_kernel`) -> [N,
 /// out..., O]: padding "SAME" gives input * stride, "VALID" input * stride + max(window - stride, 0). Throws ValueError
@@ -96,11 +107,11 @@ LOCKSTEP_API Array correlate(const ArrayOperand& a, const ArrayOperand& v, std::
 
 /// Windows over arrays of any rank, one entry per dimension, as jax.lax.reduce_window.
 struct ReduceWindowOptions {
-  Axes window = {};
-  Axes strides = {};  ///< Empty: 1.
+  detail::OutOfLine<Axes> window = {};
+  detail::OutOfLine<Axes> strides = {};  ///< Empty: 1.
   ConvPadding padding = "VALID";
-  Axes base_dilation = {};    ///< Of x: that many minus one neutral elements between neighbours.
-  Axes window_dilation = {};  ///< The distance of a window's elements.
+  detail::OutOfLine<Axes> base_dilation = {};    ///< Of x: that many minus one neutral elements between neighbours.
+  detail::OutOfLine<Axes> window_dilation = {};  ///< The distance of a window's elements.
 };
 /// The sum of each window. Padding and holes are 0, and never the largest or least in the two below, which throw
 /// ShapeError where a window has no element.
@@ -112,10 +123,10 @@ LOCKSTEP_API Array reduce_window_min(const ArrayOperand& x, const ReduceWindowOp
 
 /// Pooling over the spatial dimensions of x [N, spatial..., C].
 struct PoolOptions {
-  Axes window = {};
-  Axes strides = {};  ///< Empty: the window.
+  detail::OutOfLine<Axes> window = {};
+  detail::OutOfLine<Axes> strides = {};  ///< Empty: the window.
   ConvPadding padding = "VALID";
-  Axes dilation = {};  ///< The distance of a window's elements.
+  detail::OutOfLine<Axes> dilation = {};  ///< The distance of a window's elements.
 };
 /// The largest element of each window; padding is none of them. Throws ShapeError where a window has no element.
 LOCKSTEP_API Array max_pool(const ArrayOperand& x, const PoolOptions& options);

@@ -9,6 +9,7 @@
 
 #include <lockstep/error.h>
 #include <lockstep/export.h>
+#include <lockstep/owned.h>
 #include <lockstep/transforms.h>
 #include <lockstep/tree.h>
 
@@ -42,7 +43,7 @@ class LOCKSTEP_API RuleChecks {
 
  private:
   struct Impl;
-  std::shared_ptr<Impl> impl_;
+  SharedObject<Impl> impl_;
 };
 
 /// `rule`: (list of primals, list of tangents) -> (result, tangent).

@@ -16,6 +16,7 @@
 #include <lockstep/custom_derivatives.h>
 #include <lockstep/error.h>
 #include <lockstep/export.h>
+#include <lockstep/owned.h>
 
 // Ops of a program's own: a kernel in C++, or a callback on the host, called from programs that are compiled,
 // differentiated, batched, scanned, rematerialised and sharded as any other op is. The guide is
@@ -142,7 +143,7 @@ class LOCKSTEP_API CustomOp {
   class Impl;
   Array one(const std::vector<Array>& operands) const;
 
-  std::shared_ptr<const Impl> impl_;
+  detail::SharedObject<const Impl> impl_;
 };
 
 /// How a callback is called in messages, and how it is batched.

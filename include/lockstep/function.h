@@ -8,6 +8,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/owned.h>
 #include <lockstep/parallel.h>
 #include <lockstep/plan.h>
 #include <lockstep/tree.h>
@@ -23,7 +24,7 @@ LOCKSTEP_API void check_key_reuse(const Function& function);  ///< Of random.h.
 class LOCKSTEP_API Function {
  public:
   struct Impl;
-  explicit Function(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  explicit Function(std::shared_ptr<const Impl> impl);
 
   std::string to_string() const;
   std::uint64_t hash() const;
@@ -45,7 +46,7 @@ class LOCKSTEP_API Function {
  private:
   friend void random::check_key_reuse(const Function& function);
 
-  std::shared_ptr<const Impl> impl_;
+  detail::SharedObject<const Impl> impl_;
 };
 
 /// Traces a function at the types of example arguments (their values are not read).

@@ -11,6 +11,7 @@
 #include <lockstep/export.h>
 #include <lockstep/model.h>
 #include <lockstep/models.h>
+#include <lockstep/owned.h>
 #include <lockstep/precision.h>
 #include <lockstep/tree.h>
 
@@ -46,8 +47,8 @@ LOCKSTEP_API Array sample(const ArrayOperand& keys, const ArrayOperand& logits, 
 struct GenerateOptions {
   std::int64_t tokens = 0;  ///< How many; must be given.
   SamplingOptions sampling = {};
-  std::optional<std::int64_t> stop = std::nullopt;  ///< A row that has drawn it ends; what follows is it again.
-  std::int64_t chunk = 64;                          ///< Tokens of a prompt that go through the model at a time.
+  std::optional<std::int64_t> stop = {};  ///< A row that has drawn it ends; what follows is it again.
+  std::int64_t chunk = 64;                ///< Tokens of a prompt that go through the model at a time.
 };
 /// What was drawn.
 struct Generated {
@@ -77,7 +78,7 @@ class LOCKSTEP_API Generator {
 
  private:
   struct Compiled;
-  std::shared_ptr<const Compiled> compiled_;
+  lockstep::detail::SharedObject<const Compiled> compiled_;
 };
 
 }  // namespace lockstep::models

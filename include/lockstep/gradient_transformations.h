@@ -8,6 +8,7 @@
 #include <lockstep/export.h>
 #include <lockstep/named.h>
 #include <lockstep/optim.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/tree.h>
 
 // What gradients pass through on their way, beside the optimizers of optimizers.h: limits, norms, noise, averages,
@@ -45,7 +46,7 @@ struct NormBounds {
   double least = 0.0;    ///< The smallest norm.
   double largest = 1.0;  ///< The largest norm.
   double rate = 1.0;     ///< The share of the way to the bound that an update goes, in (0, 1].
-  std::vector<std::int64_t> axes = {0};
+  lockstep::detail::OutOfLine<std::vector<std::int64_t>> axes = {0};
 };
 /// Likewise, norms between two bounds. Throws ValueError unless 0 <= least <= largest, largest > 0 and rate is in (0, 1].
 /// (Keras' MinMaxNorm)

@@ -11,6 +11,7 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/ops.h>
+#include <lockstep/out_of_line.h>
 
 namespace lockstep {
 
@@ -32,25 +33,30 @@ namespace lockstep {
 ///  - promise_in_bounds: there is none (where there is one after all, it is clipped); negative ones as in clip.
 enum class IndexMode : std::uint8_t { clip, fill, wrap, promise_in_bounds };
 
+namespace detail {
+LOCKSTEP_API extern const std::optional<Operand> no_fill;  ///< Nothing.
+}
+
 // ---- XLA's gather and scatter ----------------------------------------------------------------------------------------
 
 /// Which dimensions of operand, index vectors and result correspond, as jax.lax.GatherDimensionNumbers. Index vectors
 /// lie along the last dimension of the indices; dimensions of the result that offset_dims does not name run through
 /// them.
 struct GatherDims {
-  Axes offset_dims;                       ///< Of the result: those that run through a window.
-  Axes collapsed_slice_dims;              ///< Of the operand: windows of extent 1, left out of the result.
-  Axes start_index_map;                   ///< Of the operand: which one each element of an index vector counts.
-  Axes operand_batching_dims = {};        ///< Of the operand: matched with those of the indices, one window a pair.
-  Axes start_indices_batching_dims = {};  ///< Their partners among the dimensions of the indices.
+  Axes offset_dims;           ///< Of the result: those that run through a window.
+  Axes collapsed_slice_dims;  ///< Of the operand: windows of extent 1, left out of the result.
+  Axes start_index_map;       ///< Of the operand: which one each element of an index vector counts.
+  detail::OutOfLine<Axes> operand_batching_dims =
+      {};  ///< Of the operand: matched with those of the indices, one window a pair.
+  detail::OutOfLine<Axes> start_indices_batching_dims = {};  ///< Their partners among the dimensions of the indices.
 };
 /// As jax.lax.ScatterDimensionNumbers.
 struct ScatterDims {
-  Axes update_window_dims;                  ///< Of the updates: those that run through a window.
-  Axes inserted_window_dims;                ///< Of the operand: windows of extent 1, which the updates lack.
-  Axes scatter_dims_to_operand_dims;        ///< Of the operand: which one each element of an index vector counts.
-  Axes operand_batching_dims = {};          ///< Of the operand: matched with those of the indices.
-  Axes scatter_indices_batching_dims = {};  ///< Their partners among the dimensions of the indices.
+  Axes update_window_dims;            ///< Of the updates: those that run through a window.
+  Axes inserted_window_dims;          ///< Of the operand: windows of extent 1, which the updates lack.
+  Axes scatter_dims_to_operand_dims;  ///< Of the operand: which one each element of an index vector counts.
+  detail::OutOfLine<Axes> operand_batching_dims = {};          ///< Of the operand: matched with those of the indices.
+  detail::OutOfLine<Axes> scatter_indices_batching_dims = {};  ///< Their partners among the dimensions of the indices.
 };
 
 /// Windows of extents `slice_sizes` that begin at the index vectors. `fill` is what mode fill reads outside; without
@@ -58,7 +64,7 @@ struct ScatterDims {
 /// numbers, shapes and dtypes do not fit, ValueError for mode wrap.
 LOCKSTEP_API Array gather(const ArrayOperand& operand, const ArrayOperand& indices, const GatherDims& dims,
                           const Axes& slice_sizes, IndexMode mode = IndexMode::fill,
-                          const std::optional<Operand>& fill = std::nullopt);
+                          const std::optional<Operand>& fill = detail::no_fill);
 /// The operand with updates written at the index vectors. Updates for one element apply in the row-major order of their
 /// index vectors, here and in the four below; this one keeps the last. Errors as of gather.
 LOCKSTEP_API Array scatter(const ArrayOperand& operand, const ArrayOperand& indices, const ArrayOperand& updates,
@@ -82,11 +88,11 @@ LOCKSTEP_API Array scatter_max(const ArrayOperand& operand, const ArrayOperand& 
 /// x flattened. Throws DtypeError for indices that are no integers. jax.numpy.take.
 LOCKSTEP_API Array take(const ArrayOperand& x, const ArrayOperand& indices,
                         const std::optional<std::int64_t>& axis = std::nullopt, IndexMode mode = IndexMode::fill,
-                        const std::optional<Operand>& fill = std::nullopt);
+                        const std::optional<Operand>& fill = detail::no_fill);
 /// As take_along_axis of ops.h, with a mode; negative indices count from the end but in promise_in_bounds. Throws
 /// ValueError for wrap, DtypeError for indices that are no integers.
 LOCKSTEP_API Array take_along_axis(const ArrayOperand& x, const ArrayOperand& indices, std::int64_t axis,
-                                   IndexMode mode, const std::optional<Operand>& fill = std::nullopt);
+                                   IndexMode mode, const std::optional<Operand>& fill = detail::no_fill);
 /// x with `values` (broadcast) written at the indices along an axis; shapes of x and indices are equal but for it.
 /// Negative indices count from the end, those outside write nothing.
 LOCKSTEP_API Array put_along_axis(const ArrayOperand& x, const ArrayOperand& indices, const Operand& values,
@@ -116,8 +122,8 @@ LOCKSTEP_API Array dynamic_update_index_in_dim(const ArrayOperand& x, const Arra
 
 /// start:stop:step. Negative bounds count from the end, all are clipped to the extent, as in Python.
 struct Slice {
-  std::optional<std::int64_t> start = std::nullopt;
-  std::optional<std::int64_t> stop = std::nullopt;
+  std::optional<std::int64_t> start = {};
+  std::optional<std::int64_t> stop = {};
   std::int64_t step = 1;
 };
 struct NewAxis {};                   ///< A new dimension of extent 1.
@@ -142,13 +148,17 @@ class LOCKSTEP_API Index {
   Index(Ellipsis all);          // NOLINT: implicit by design
   Index(const Array& indices);  // NOLINT: implicit by design
 
-  const std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array>& value() const { return value_; }
+  std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array> value() const;
 
  private:
+  enum class Kind : std::uint8_t { integer, slice, newaxis, ellipsis, array };
   struct Integer {};
   Index(std::int64_t value, Integer integer);
 
-  std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array> value_;
+  Kind kind_;
+  std::int64_t integer_ = 0;
+  Slice slice_;
+  Array array_;
 };
 
 /// x[indices...], numpy's basic and advanced indexing: index(x, {0, Slice{1, 3}, ellipsis}). Arrays broadcast together;
@@ -169,7 +179,7 @@ class LOCKSTEP_API Place {
   ~Place();
 
   /// As index(), with a mode for array indices.
-  Array get(IndexMode mode = IndexMode::fill, const std::optional<Operand>& fill = std::nullopt) const;
+  Array get(IndexMode mode = IndexMode::fill, const std::optional<Operand>& fill = detail::no_fill) const;
   /// `values` broadcast to the shape of get(). Where indices name an element twice, the last value is written; the
   /// other writes apply them all. Array indices outside write nothing, or as `mode` says. Throws ShapeError where
   /// values do not broadcast, DtypeError where the dtype has no such arithmetic.

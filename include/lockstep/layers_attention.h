@@ -31,11 +31,11 @@ struct MultiHeadAttentionOptions {
 };
 /// What a call attends to beside itself.
 struct AttentionContext {
-  std::optional<Array> keys = std::nullopt;     ///< [N, S, features']: what queries see, in place of x.
-  std::optional<Array> lengths = std::nullopt;  ///< int[N]: rows of x have so many positions; behind them are zeros.
-  std::optional<Array> key_lengths = std::nullopt;  ///< int[N]: of `keys`; where there are none, `lengths`.
-  std::optional<Array> mask = std::nullopt;  ///< bool, true where a query sees a key; broadcasts to [N, heads, T, S].
-  std::optional<Array> bias = std::nullopt;  ///< Added to the logits; broadcasts to [N, heads, T, S].
+  std::optional<Array> keys = {};         ///< [N, S, features']: what queries see, in place of x.
+  std::optional<Array> lengths = {};      ///< int[N]: rows of x have so many positions; behind them are zeros.
+  std::optional<Array> key_lengths = {};  ///< int[N]: of `keys`; where there are none, `lengths`.
+  std::optional<Array> mask = {};         ///< bool, true where a query sees a key; broadcasts to [N, heads, T, S].
+  std::optional<Array> bias = {};         ///< Added to the logits; broadcasts to [N, heads, T, S].
 };
 /// x[N, T, features] -> [N, T, features]: queries, keys and values by one dense layer "qkv", the heads' results joined
 /// by another, "out". Where keys are of another source or number, layers "query", "key" and "value" stand for the

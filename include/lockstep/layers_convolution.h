@@ -9,6 +9,7 @@
 #include <lockstep/layers_dense.h>
 #include <lockstep/model.h>
 #include <lockstep/ops.h>
+#include <lockstep/out_of_line.h>
 
 // Convolutions, channels last.
 namespace lockstep {
@@ -38,10 +39,10 @@ LOCKSTEP_API Array conv2d(const Scope& scope, const ArrayOperand& x, const Conv2
 /// Options of convolutions over any number of spatial dimensions; lists have one entry for each, or one for all.
 struct ConvLayerOptions {
   std::int64_t filters = 0;  ///< Output channels; must be given, but for depthwise_conv.
-  Axes kernel = {3};
-  Axes strides = {1};
+  detail::OutOfLine<Axes> kernel = {3};
+  detail::OutOfLine<Axes> strides = {1};
   Padding padding = Padding::same;
-  Axes dilation = {1};
+  detail::OutOfLine<Axes> dilation = {1};
   std::int64_t groups = 1;      ///< Of conv and conv_transpose.
   std::int64_t multiplier = 1;  ///< Features of each channel, of depthwise_conv and separable_conv.
   bool use_bias = true;
@@ -49,7 +50,8 @@ struct ConvLayerOptions {
   Initializer bias_initializer = initializers::zeros();
   Aggregation aggregation = Aggregation::none;  ///< Of kernels and bias.
   KernelFunction kernel_function = {};          ///< Nothing: the kernel as it is; of separable_conv, the pointwise one.
-  Axes output_padding = {};  ///< Of conv_transpose alone: nothing, or more results at the ends (ConvTransposeOptions).
+  detail::OutOfLine<Axes> output_padding =
+      {};  ///< Of conv_transpose alone: nothing, or more results at the ends (ConvTransposeOptions).
 };
 // x[N, spatial..., C] of one to three spatial dimensions -> [N, spatial'..., filters]. All throw ShapeError for other
 // inputs and ValueError for options that do not fit or that the layer does not read.

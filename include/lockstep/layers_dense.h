@@ -11,6 +11,7 @@
 #include <lockstep/initializers.h>
 #include <lockstep/model.h>
 #include <lockstep/ops.h>
+#include <lockstep/out_of_line.h>
 
 // Layers of products with a kernel; they take vectors along the last dimension.
 namespace lockstep {
@@ -31,11 +32,13 @@ struct DenseOptions {
 /// x[..., in] -> [..., units]: x kernel + bias. Variables kernel [in, units], bias [units].
 LOCKSTEP_API Array dense(const Scope& scope, const ArrayOperand& x, const DenseOptions& options);
 
+extern template class LOCKSTEP_API detail::OutOfLine<std::map<char, std::int64_t>>;
+
 /// Options of `einsum_dense`.
 struct EinsumDenseOptions {
-  std::string equation;                       ///< "...x,kernel->result", as einsum's: "btf,fhd->bthd".
-  std::map<char, std::int64_t> extents = {};  ///< Of the kernel's letters that x has not.
-  std::string bias_axes = {};                 ///< Letters of the result that a bias has; empty: no bias.
+  std::string equation;  ///< "...x,kernel->result", as einsum's: "btf,fhd->bthd".
+  detail::OutOfLine<std::map<char, std::int64_t>> extents = {};  ///< Of the kernel's letters that x has not.
+  std::string bias_axes = {};  ///< Letters of the result that a bias has; empty: no bias.
   Initializer kernel_initializer = initializers::glorot_uniform();
   Initializer bias_initializer = initializers::zeros();
   Aggregation aggregation = Aggregation::none;  ///< Of kernel and bias.

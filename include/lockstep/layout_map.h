@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <lockstep/export.h>
+#include <lockstep/owned.h>
 #include <lockstep/parallel.h>
 
 namespace lockstep {
@@ -36,7 +37,7 @@ class LOCKSTEP_API LayoutMap {
   LayoutMap(std::initializer_list<Rule> rules);
   explicit LayoutMap(std::vector<Rule> rules);
 
-  const std::vector<Rule>& rules() const { return rules_; }
+  const std::vector<Rule>& rules() const;
   /// The rule of a path: the one that is the path, or else the one pattern that matches all of it. Throws MeshError
   /// "matches multiple layouts" where two do.
   std::optional<std::size_t> find(std::string_view path) const;
@@ -45,8 +46,8 @@ class LOCKSTEP_API LayoutMap {
   bool holds_for_all() const;
 
  private:
-  std::vector<Rule> rules_;
-  std::optional<Layout> all_;
+  struct Rules;
+  detail::SharedObject<const Rules> rules_;  // null where there are none
 };
 
 }  // namespace lockstep

@@ -64,7 +64,7 @@ LOCKSTEP_API Weighted binary_cross_entropy(const ArrayOperand& logits, const Arr
 struct FocalOptions {
   double gamma = 2;  ///< What is almost right counts (1 - p)^gamma; 0: a cross entropy. Not negative.
   /// Of binary ones, what y = 1 counts; y = 0 counts 1 - alpha. Of classes, a factor. In [0, 1].
-  std::optional<double> alpha = std::nullopt;
+  std::optional<double> alpha = {};
   double label_smoothing = 0;  ///< As of the cross entropies.
   bool from_logits = true;     ///< false: predictions are probabilities, as of the cross entropies.
 };

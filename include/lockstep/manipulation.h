@@ -23,20 +23,21 @@ using Arrays = std::vector<Array>;
 // ---- ranges and grids ------------------------------------------------------------------------------------------------
 
 namespace detail {
+LOCKSTEP_API extern const std::optional<DType> no_dtype;  ///< Nothing.
 /// Of integers: computed exactly where the dtype is an integer one, else in float64.
-LOCKSTEP_API Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype);
+LOCKSTEP_API Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, const std::optional<DType>& dtype);
 /// In float64, rounded to the dtype. Throws ValueError for numbers that are not finite.
-LOCKSTEP_API Array arange_real(double start, double stop, double step, DType dtype);
+LOCKSTEP_API Array arange_real(double start, double stop, double step, const std::optional<DType>& dtype);
 }  // namespace detail
 /// start, start + step, ... below stop (above it for a negative step): int32 from integers alone, else float32. Throws
 /// ValueError for step 0.
 template <class Start, class Stop, class Step = int>
 requires(std::is_arithmetic_v<Start>&& std::is_arithmetic_v<Stop>&& std::is_arithmetic_v<Step>) Array
-    arange(Start start, Stop stop, Step step = 1, std::optional<DType> dtype = std::nullopt) {
+    arange(Start start, Stop stop, Step step = 1, const std::optional<DType>& dtype = detail::no_dtype) {
   if constexpr (std::is_integral_v<Start> && std::is_integral_v<Stop> && std::is_integral_v<Step>) {
-    return detail::arange(start, stop, step, dtype.value_or(int32));
+    return detail::arange(start, stop, step, dtype);
   } else {
-    return detail::arange_real(start, stop, step, dtype.value_or(float32));
+    return detail::arange_real(start, stop, step, dtype);
   }
 }
 /// `num` evenly spaced numbers from start to stop, stop the last one with `endpoint`. Throws ValueError for a negative

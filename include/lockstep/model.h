@@ -14,13 +14,16 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/initializers.h>
-#include <lockstep/moved_from.h>
 #include <lockstep/named_scope.h>
+#include <lockstep/out_of_line.h>
+#include <lockstep/owned.h>
 #include <lockstep/parallel.h>
 #include <lockstep/random.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
+
+extern template class LOCKSTEP_API detail::OutOfLine<std::optional<Layout>>;
 
 /// What a variable is declared as. Aggregation is checked against the dtype at declaration.
 struct VariableSpec {
@@ -28,7 +31,8 @@ struct VariableSpec {
   DType dtype = float32;
   Initializer initializer = initializers::zeros();
   Aggregation aggregation = Aggregation::none;
-  std::optional<Layout> layout = std::nullopt;  ///< Where model_parallel trains it: goes before the rules of its map.
+  detail::OutOfLine<std::optional<Layout>> layout =
+      {};  ///< Where model_parallel trains it: goes before the rules of its map.
   /// Whether a trainable one is given in the compute dtype of its scope's precision; false: as it is kept.
   bool cast = true;
 };
@@ -71,6 +75,11 @@ LOCKSTEP_API Tree call_with_precision(const PrecisionPolicy& policy, const Model
 class LOCKSTEP_API Scope {
  public:
   Scope(std::shared_ptr<detail::ScopeFrame> frame, std::string path);
+  Scope(const Scope& other);
+  Scope(Scope&& other) noexcept;
+  Scope& operator=(const Scope& other);
+  Scope& operator=(Scope&& other) noexcept;
+  ~Scope();
 
   /// The child of that name; names hold no '/'.
   Scope operator[](std::string_view name) const;
@@ -143,6 +152,10 @@ LOCKSTEP_API std::vector<Variable> variables(const ModelFunction& function, cons
 LOCKSTEP_API std::pair<Tree, Tree> stateless_call(const ModelFunction& function, const Tree& trainable,
                                                   const Tree& non_trainable, const Tree& x, bool training,
                                                   const CallOptions& options);
+/// The function, kept for all copies of a model.
+LOCKSTEP_API std::shared_ptr<const ModelFunction> shared_function(ModelFunction function);
+/// Throws ValueError where there is none.
+LOCKSTEP_API const ModelFunction* held_function(const std::shared_ptr<const ModelFunction>& function);
 /// Zeros of a type, never computed: stands for an input whose type alone matters.
 LOCKSTEP_API Array example_of(const ArrayType& type);
 
@@ -175,18 +188,17 @@ class LOCKSTEP_API DeclarationLog {
   DeclarationLog(const DeclarationLog&) = delete;
   DeclarationLog& operator=(const DeclarationLog&) = delete;
 
-  const std::vector<DeclaredAggregation>& found() const { return found_; }
-  const std::vector<DeclaredLayout>& layouts() const { return layouts_; }
-  const std::vector<AssignedState>& assigned() const { return assigned_; }
+  const std::vector<DeclaredAggregation>& found() const;
+  const std::vector<DeclaredLayout>& layouts() const;
+  const std::vector<AssignedState>& assigned() const;
   /// For the innermost log of this thread, if there is one.
   static void note(DeclaredAggregation declared);
   static void note(DeclaredLayout declared);
   static void note(AssignedState assigned);
 
  private:
-  std::vector<DeclaredAggregation> found_;
-  std::vector<DeclaredLayout> layouts_;
-  std::vector<AssignedState> assigned_;
+  struct Lists;
+  Owned<Lists> lists_;
   DeclarationLog* outer_;
 };
 
@@ -200,37 +212,58 @@ class LOCKSTEP_API DeclarationLog {
 template <class X, class Y>
 class Model {
  public:
-  explicit Model(std::function<Y(Scope&, const X&)> function)
-      : function_(std::make_shared<const detail::ModelFunction>(
-            [function = std::move(function)](Scope& scope, const Tree& x) {
-              return to_tree(function(scope, from_tree<X>(x)));
-            })) {}
+  explicit Model(std::function<Y(Scope&, const X&)> function);
 
   /// (trainable, non_trainable) for inputs of the example's types (values are not read). The only place where variables
   /// come to be; each is drawn from fold_in(key, first four bytes of SHA-256(path)).
-  [[nodiscard]] std::pair<Tree, Tree> init(const Array& key, const X& example) const {
-    return detail::init(function(), key, to_tree(example));
-  }
-  [[nodiscard]] std::pair<Tree, Tree> init(const Array& key, const ArrayType& type) const {
-    return detail::init(function(), key, Tree(detail::example_of(type)));
-  }
+  [[nodiscard]] std::pair<Tree, Tree> init(const Array& key, const X& example) const;
+  [[nodiscard]] std::pair<Tree, Tree> init(const Array& key, const ArrayType& type) const;
   /// What `init` would make, in order of path.
-  std::vector<Variable> variables(const X& example) const { return detail::variables(function(), to_tree(example)); }
+  std::vector<Variable> variables(const X& example) const;
 
   /// Pure: (output, new non-trainable state). `training` has no default and takes only a bool. Throws StateError naming
   /// the path of a missing, surplus or misshapen leaf.
   template <std::same_as<bool> Bool>
   [[nodiscard]] std::pair<Y, Tree> stateless_call(const Tree& trainable, const Tree& non_trainable, const X& x,
                                                   Bool training, const CallOptions& options = {}) const {
-    auto [y, next] = detail::stateless_call(function(), trainable, non_trainable, to_tree(x), training, options);
-    return {from_tree<Y>(y), std::move(next)};
+    return called(trainable, non_trainable, x, training, options);
   }
 
-  const detail::ModelFunction& function() const { return detail::held(function_, "model"); }
+  const detail::ModelFunction& function() const { return *detail::held_function(function_); }
 
  private:
+  std::pair<Y, Tree> called(const Tree& trainable, const Tree& non_trainable, const X& x, bool training,
+                            const CallOptions& options) const;
+
   std::shared_ptr<const detail::ModelFunction> function_;
 };
+
+// Outside of the class, so that they are no inline functions: those of arrays are made once, in the library.
+template <class X, class Y>
+Model<X, Y>::Model(std::function<Y(Scope&, const X&)> function)
+    : function_(detail::shared_function([function = std::move(function)](Scope& scope, const Tree& x) {
+        return to_tree(function(scope, from_tree<X>(x)));
+      })) {}
+template <class X, class Y>
+std::pair<Tree, Tree> Model<X, Y>::init(const Array& key, const X& example) const {
+  return detail::init(function(), key, to_tree(example));
+}
+template <class X, class Y>
+std::pair<Tree, Tree> Model<X, Y>::init(const Array& key, const ArrayType& type) const {
+  return detail::init(function(), key, Tree(detail::example_of(type)));
+}
+template <class X, class Y>
+std::vector<Variable> Model<X, Y>::variables(const X& example) const {
+  return detail::variables(function(), to_tree(example));
+}
+template <class X, class Y>
+std::pair<Y, Tree> Model<X, Y>::called(const Tree& trainable, const Tree& non_trainable, const X& x, bool training,
+                                       const CallOptions& options) const {
+  auto [y, next] = detail::stateless_call(function(), trainable, non_trainable, to_tree(x), training, options);
+  return {from_tree<Y>(y), std::move(next)};
+}
+
+extern template class LOCKSTEP_API Model<Array, Array>;
 
 template <class Y, class X>
 Model(Y (*)(Scope&, const X&)) -> Model<X, Y>;

@@ -9,18 +9,21 @@
 #include <lockstep/export.h>
 #include <lockstep/layout_map.h>
 #include <lockstep/optim.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/parallel.h>
 #include <lockstep/partitioned.h>
 #include <lockstep/train.h>
 
 namespace lockstep {
 
+extern template class LOCKSTEP_API detail::OutOfLine<std::optional<DimensionAxes>>;
+
 /// How a model's step is partitioned over a mesh.
 struct ModelParallelOptions {
   Mesh mesh = {};
   LayoutMap layouts = {};  ///< Of variables, trainable or not, by path. A variable's own layout goes before it.
   /// What cuts the batch's rows; nothing: the axis "data" or "batch", whichever the mesh has.
-  std::optional<DimensionAxes> batch = {};
+  detail::OutOfLine<std::optional<DimensionAxes>> batch = {};
   /// 1: optimizer slots are cut along the batch's axes as well, as far as their extents allow. 2: gradients too, which
   /// then are reduced into blocks. 3: parameters too, which are gathered where the loss reads them.
   int zero = 0;
@@ -38,7 +41,7 @@ struct ModelParallelOptions {
   DebugOptions debug = {};
   Precision precision = Precision::float32;
   RowWeights weight = "weight";
-  std::optional<LossScale> loss_scale = std::nullopt;  ///< Nothing: the loss as it is.
+  std::optional<LossScale> loss_scale = {};  ///< Nothing: the loss as it is.
 };
 
 /// One training step of a model that is written for one device, as data_parallel's: forward, backward and optimizer are

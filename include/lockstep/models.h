@@ -8,6 +8,7 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/model.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/tree.h>
 
 namespace lockstep::models {
@@ -48,8 +49,9 @@ LOCKSTEP_API Array lenet(const Scope& scope, const Array& x, const LenetOptions&
 /// Options of `resnet`, and of those of a number of layers.
 struct ResnetOptions {
   std::int64_t classes = 10;
-  std::vector<std::int64_t> filters = {16, 32, 64};  ///< Per stage; each but the first halves height and width.
-  std::vector<std::int64_t> blocks = {3};            ///< Of each stage, or one number for all.
+  lockstep::detail::OutOfLine<std::vector<std::int64_t>> filters = {
+      16, 32, 64};  ///< Per stage; each but the first halves height and width.
+  lockstep::detail::OutOfLine<std::vector<std::int64_t>> blocks = {3};  ///< Of each stage, or one number for all.
   bool bottleneck = false;    ///< Blocks of convolutions 1x1, 3x3 and 1x1, the last of 4 x filters; false: two of 3x3.
   bool large_images = false;  ///< The first convolution has 7x7 windows and step 2, then the largest of 3x3, step 2.
   bool head = true;           ///< false: features [N, filters of the last stage (x 4)].
@@ -139,8 +141,9 @@ LOCKSTEP_API Array mixer(const Scope& scope, const Array& x, const MixerOptions&
 /// Options of `unet`.
 struct UnetOptions {
   std::int64_t classes = 2;
-  std::vector<std::int64_t> filters = {64, 128, 256, 512, 1024};  ///< From the whole image down to the smallest.
-  bool head = true;                                               ///< false: features [N, H, W, first of the filters].
+  lockstep::detail::OutOfLine<std::vector<std::int64_t>> filters = {
+      64, 128, 256, 512, 1024};  ///< From the whole image down to the smallest.
+  bool head = true;              ///< false: features [N, H, W, first of the filters].
 };
 /// Two convolutions of 3x3 with BatchNorm and relu at each resolution on the way down and up, which meet; classes of each
 /// place, [N, H, W, classes]. Throws ShapeError where height and width cannot be halved so often. Ronneberger, Fischer
@@ -149,7 +152,8 @@ LOCKSTEP_API Array unet(const Scope& scope, const Array& x, const UnetOptions& o
 
 /// Options of `autoencoder`.
 struct AutoencoderOptions {
-  std::vector<std::int64_t> units = {1000, 500, 250};  ///< Of the encoder's layers; the decoder's are the same, back.
+  lockstep::detail::OutOfLine<std::vector<std::int64_t>> units = {
+      1000, 500, 250};  ///< Of the encoder's layers; the decoder's are the same, back.
   std::int64_t code = 30;
   bool head = true;  ///< false: features [N, code], without the decoder.
 };
@@ -158,7 +162,8 @@ LOCKSTEP_API Array autoencoder(const Scope& scope, const Array& x, const Autoenc
 
 /// Options of `vae`.
 struct VaeOptions {
-  std::vector<std::int64_t> filters = {32, 64};  ///< Of convolutions with step 2, and of the transposed ones back.
+  lockstep::detail::OutOfLine<std::vector<std::int64_t>> filters = {
+      32, 64};  ///< Of convolutions with step 2, and of the transposed ones back.
   std::int64_t units = 16;
   std::int64_t code = 2;
   bool head = true;  ///< false: no decoder.

@@ -56,7 +56,6 @@ Named<T>::Named(std::initializer_list<std::pair<const std::string, T>> values) {
 
 extern template class LOCKSTEP_API Named<std::string>;
 extern template class LOCKSTEP_API Named<double>;
-extern template class LOCKSTEP_API Named<Array>;
 
 template <class T>
 struct TreeTraits<Named<T>> {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <lockstep/export.h>
+#include <lockstep/owned.h>
 
 namespace lockstep {
 
@@ -24,8 +25,8 @@ class LOCKSTEP_API NamedScope {
 
  private:
   struct Impl;
-  explicit NamedScope(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit NamedScope(detail::Owned<Impl> impl);
+  detail::Owned<Impl> impl_;
 };
 
 namespace detail {

@@ -11,6 +11,7 @@
 #include <lockstep/array.h>
 #include <lockstep/attrs.h>
 #include <lockstep/export.h>
+#include <lockstep/out_of_line.h>
 
 namespace lockstep {
 
@@ -221,11 +222,14 @@ LOCKSTEP_API Array argmin(const ArrayOperand& x, std::int64_t axis, DType dtype 
 LOCKSTEP_API std::pair<Array, Array> top_k(const ArrayOperand& x, std::int64_t k);
 
 // ---- products and indexing -------------------------------------------------------------------------------------------
+namespace detail {
+LOCKSTEP_API extern const std::pair<Axes, Axes> no_batch;  ///< No dimensions.
+}
 /// Sums of products over the dimensions `contract`, of a and of b in pairs, for each index of the `batch` ones: [batch,
 /// the rest of a, the rest of b], in the promoted dtype. Negative dimensions count from the end. Throws ShapeError
 /// where extents differ or a dimension is named twice, DtypeError for bool. (jax.lax.dot_general)
 LOCKSTEP_API Array dot_general(const ArrayOperand& a, const ArrayOperand& b, const std::pair<Axes, Axes>& contract,
-                               const std::pair<Axes, Axes>& batch = {});
+                               const std::pair<Axes, Axes>& batch = detail::no_batch);
 /// numpy.matmul: the last two dimensions, the others broadcast; vectors as numpy treats them.
 LOCKSTEP_API Array matmul(const ArrayOperand& a, const ArrayOperand& b);
 /// Rows table[i], [I..., ...]: take(table, indices, 0). Negative indices count from the end, those outside read NaN
@@ -241,10 +245,10 @@ LOCKSTEP_API Array one_hot(const ArrayOperand& indices, std::int64_t classes, DT
 
 /// Convolution parameters, one entry per spatial dimension; an empty list means the neutral value.
 struct ConvOptions {
-  Axes strides = {};
-  std::vector<std::pair<std::int64_t, std::int64_t>> padding = {};
-  Axes dilation = {};       ///< Of the kernel: that many minus one zeros between neighbours.
-  std::int64_t groups = 1;  ///< Input and output features in that many equal parts, each on its own.
+  detail::OutOfLine<Axes> strides = {};
+  detail::OutOfLine<std::vector<std::pair<std::int64_t, std::int64_t>>> padding = {};
+  detail::OutOfLine<Axes> dilation = {};  ///< Of the kernel: that many minus one zeros between neighbours.
+  std::int64_t groups = 1;                ///< Input and output features in that many equal parts, each on its own.
 };
 /// x [N, spatial..., C], kernel [window..., C/groups, O] -> [N, out..., O]: a correlation, the kernel is not flipped.
 /// Integers stay integers. Throws ShapeError where shapes and options do not fit. convolution.h has all of XLA's
@@ -253,9 +257,9 @@ LOCKSTEP_API Array conv(const ArrayOperand& x, const ArrayOperand& kernel, const
 
 /// Windows over the spatial dimensions of x.
 struct WindowOptions {
-  Axes window = {};   ///< Extents, one per spatial dimension; of x [N, spatial..., C].
-  Axes strides = {};  ///< Empty: the window.
-  std::vector<std::pair<std::int64_t, std::int64_t>> padding = {};
+  detail::OutOfLine<Axes> window = {};   ///< Extents, one per spatial dimension; of x [N, spatial..., C].
+  detail::OutOfLine<Axes> strides = {};  ///< Empty: the window.
+  detail::OutOfLine<std::vector<std::pair<std::int64_t, std::int64_t>>> padding = {};
 };
 /// The largest element of each window, NaN where one is; padding is none, and a window without an element throws
 /// ShapeError. Equal elements: the first one has the derivative.

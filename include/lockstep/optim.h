@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -111,9 +112,16 @@ LOCKSTEP_API Tree apply_updates(const Tree& params, const Tree& updates);
 /// One after the other; its state is the list of their states. What one of them freezes stays, wherever in the chain it
 /// stands.
 LOCKSTEP_API GradientTransformation chain(std::vector<GradientTransformation> transformations);
+}  // namespace lockstep::optim
+
+namespace lockstep::detail {
+LOCKSTEP_API optim::GradientTransformation chain(std::initializer_list<optim::GradientTransformation> transformations);
+}
+
+namespace lockstep::optim {
 template <class... Ts>
 GradientTransformation chain(GradientTransformation first, Ts... rest) {
-  return chain(std::vector<GradientTransformation>{std::move(first), std::move(rest)...});
+  return lockstep::detail::chain({std::move(first), std::move(rest)...});
 }
 LOCKSTEP_API GradientTransformation identity();  ///< Updates as they come; no state.
 

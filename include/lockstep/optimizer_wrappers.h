@@ -38,6 +38,14 @@ LOCKSTEP_API Array not_finite(const Tree& gradients);
 /// Whether the sum of squares over all leaves is not below the limit, or NaN. For `skip`. (Optax' skip_large_updates)
 LOCKSTEP_API std::function<Array(const Tree&)> norm_is_not_below(double max_squared_norm);
 
+}  // namespace lockstep::optim
+
+namespace lockstep::detail {
+LOCKSTEP_API extern const std::optional<std::uint64_t> no_seed;  ///< Nothing.
+}
+
+namespace lockstep::optim {
+
 /// The inner transformation with what it keeps for each element of a parameter (moments, averages, traces) in bfloat16
 /// or float16 between updates, and computed in float32: half the memory. With a seed it is rounded at random
 /// (random::round_stochastically), keyed by seed, number of the update and path, on all replicas alike: without, an
@@ -47,7 +55,7 @@ LOCKSTEP_API std::function<Array(const Tree&)> norm_is_not_below(double max_squa
 /// below 6e-8, infinite above 65504. Its state is {"count", "inner"}. Throws DtypeError for another dtype. (Optax'
 /// mu_dtype, of all moments)
 LOCKSTEP_API GradientTransformation moments_dtype(GradientTransformation inner, DType dtype,
-                                                  std::optional<std::uint64_t> seed = std::nullopt);
+                                                  const std::optional<std::uint64_t>& seed = detail::no_seed);
 /// For parameters kept in bfloat16 or float16 without a wider copy, last in a chain: what the inner updates lead to is
 /// rounded up or down at random (random::round_stochastically) and not to the nearest, in which updates smaller than
 /// half a digit of the parameter are lost. Keyed by seed, number of the update, path and element, on all replicas alike.

@@ -1,5 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lockstep/export.h>
+
 // Containers and pointers as members of options, for headers that every program includes.
 namespace lockstep::detail {
 
@@ -36,5 +44,46 @@ template <class Container>
 OutOfLine<Container>& OutOfLine<Container>::operator=(OutOfLine&& other) noexcept = default;
 template <class Container>
 OutOfLine<Container>::~OutOfLine() = default;
+
+/// A vector is made of a braced list there, too.
+template <class T>
+class OutOfLine<std::vector<T>> : public std::vector<T> {
+ public:
+  using std::vector<T>::vector;
+
+  OutOfLine();
+  OutOfLine(const OutOfLine& other);
+  OutOfLine(OutOfLine&& other) noexcept;
+  OutOfLine(const std::vector<T>& other);      // NOLINT: implicit by design
+  OutOfLine(std::vector<T>&& other) noexcept;  // NOLINT: implicit by design
+  OutOfLine(std::initializer_list<T> items);
+  OutOfLine& operator=(const OutOfLine& other);
+  OutOfLine& operator=(OutOfLine&& other) noexcept;
+  ~OutOfLine();
+};
+
+template <class T>
+OutOfLine<std::vector<T>>::OutOfLine() = default;
+template <class T>
+OutOfLine<std::vector<T>>::OutOfLine(const OutOfLine& other) = default;
+template <class T>
+OutOfLine<std::vector<T>>::OutOfLine(OutOfLine&& other) noexcept = default;
+template <class T>
+OutOfLine<std::vector<T>>::OutOfLine(const std::vector<T>& other) : std::vector<T>(other) {}
+template <class T>
+OutOfLine<std::vector<T>>::OutOfLine(std::vector<T>&& other) noexcept : std::vector<T>(std::move(other)) {}
+template <class T>
+OutOfLine<std::vector<T>>::OutOfLine(std::initializer_list<T> items) : std::vector<T>(items) {}
+template <class T>
+OutOfLine<std::vector<T>>& OutOfLine<std::vector<T>>::operator=(const OutOfLine& other) = default;
+template <class T>
+OutOfLine<std::vector<T>>& OutOfLine<std::vector<T>>::operator=(OutOfLine&& other) noexcept = default;
+template <class T>
+OutOfLine<std::vector<T>>::~OutOfLine() = default;
+
+extern template class LOCKSTEP_API OutOfLine<std::vector<std::int64_t>>;
+extern template class LOCKSTEP_API OutOfLine<std::vector<double>>;
+extern template class LOCKSTEP_API OutOfLine<std::vector<std::string>>;
+extern template class LOCKSTEP_API OutOfLine<std::vector<std::pair<std::int64_t, std::int64_t>>>;
 
 }  // namespace lockstep::detail

@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/out_of_line.h>
+#include <lockstep/owned.h>
 #include <lockstep/tree.h>
 #include <lockstep/tree_function.h>
 
@@ -54,15 +56,15 @@ class LOCKSTEP_API Mesh {
   /// that do not divide V, or a device named twice.
   Mesh(std::vector<MeshAxis> axes, std::vector<Device> devices);
 
-  const std::vector<MeshAxis>& axes() const { return axes_; }
-  const std::vector<Device>& devices() const { return devices_; }
+  const std::vector<MeshAxis>& axes() const;
+  const std::vector<Device>& devices() const;
   std::int64_t shards() const;                     ///< V.
   std::int64_t size(std::string_view axis) const;  ///< Throws MeshError for an axis that there is not.
-  bool operator==(const Mesh&) const = default;
+  bool operator==(const Mesh& other) const;
 
  private:
-  std::vector<MeshAxis> axes_;
-  std::vector<Device> devices_;
+  struct Parts;
+  detail::SharedObject<const Parts> parts_;  // null where there are no axes
 };
 
 /// One axis "batch". shards = 0: the largest power of two up to 8 not above `batch`. devices empty: the largest power
@@ -108,11 +110,13 @@ class LOCKSTEP_API Layout {
   /// From dimension 0 on: `Layout::by_dimension({"data", {}, {"model", "expert"}})`.
   static Layout by_dimension(const std::vector<DimensionAxes>& cuts);
   /// By dimension, those that are cut. A negative dimension counts from the end.
-  const std::map<std::int64_t, DimensionAxes>& cuts() const { return cuts_; }
-  bool operator==(const Layout&) const = default;
+  const std::map<std::int64_t, DimensionAxes>& cuts() const;
+  bool operator==(const Layout& other) const;
 
  private:
-  std::map<std::int64_t, DimensionAxes> cuts_;
+  void keep(std::map<std::int64_t, DimensionAxes> cuts);
+
+  detail::SharedObject<const std::map<std::int64_t, DimensionAxes>> cuts_;  // null where there are none; copies share them
 };
 LOCKSTEP_API extern const Layout replicated;  ///< Whole on every shard.
 /// Dimension `dim` cut along one axis, or along several: `sharded({"data", "model"}, 1)`.
@@ -140,8 +144,8 @@ class LOCKSTEP_API LeafLayouts {
   void check_used(const std::vector<std::string>& paths, std::string_view what) const;
 
  private:
-  std::optional<Layout> all_;
-  std::vector<std::pair<std::string, Layout>> by_path_;
+  struct Entries;
+  detail::SharedObject<const Entries> entries_;
 };
 
 // ---- arrays that lie cut ---------------------------------------------------------------------------------------------

@@ -21,11 +21,11 @@ namespace lockstep {
 
 /// Attention over a sequence that is cut along a mesh axis.
 struct SequenceAttentionOptions {
-  std::string axis;                            ///< That cuts dimension 1 of query, key and value; must be given.
-  bool is_causal = false;                      ///< Position t of the whole sequence sees positions 0 to t.
-  std::optional<double> scale = std::nullopt;  ///< Of the logits; 1 / sqrt(H) where there is none.
+  std::string axis;                  ///< That cuts dimension 1 of query, key and value; must be given.
+  bool is_causal = false;            ///< Position t of the whole sequence sees positions 0 to t.
+  std::optional<double> scale = {};  ///< Of the logits; 1 / sqrt(H) where there is none.
   /// bool[B, S], of this replica's keys: true where a key is seen.
-  std::optional<Array> key_mask = std::nullopt;
+  std::optional<Array> key_mask = {};
 };
 
 /// dot_product_attention of the whole sequence, of which each replica along the axis has a block of equal length: query
@@ -52,7 +52,7 @@ struct MixtureOptions {
   std::int64_t top_k = 2;        ///< Experts a token is given to.
   double capacity_factor = 1.5;  ///< An expert has room for so many times a row's fair share of tokens.
   /// bool[N, T], true where a token counts; the others are given to nobody and get 0.
-  std::optional<Array> mask = std::nullopt;
+  std::optional<Array> mask = {};
 };
 
 /// What a mixture of experts gives for rows of tokens.

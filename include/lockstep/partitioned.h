@@ -67,25 +67,10 @@ struct PartitionOptions {
 
 namespace detail {
 
-/// For each leaf of an argument or result.
-using LayoutOfLeaf = std::function<Layout(const std::string& path, const ArrayType& type)>;
-struct PartitionCall {
-  Mesh mesh;
-  std::vector<LayoutOfLeaf> in;
-  std::vector<LayoutOfLeaf> out;
-  bool is_explicit = false;
-  std::int64_t contraction_blocks = 0;
-  bool keep_cut = false;
-};
-/// What the options say.
-LOCKSTEP_API PartitionCall call_of(const PartitionOptions& options);
 /// What `partitioned` calls.
-LOCKSTEP_API Tree partition_call(const TreeFunction& function, const PartitionCall& options,
+LOCKSTEP_API Tree partition_call(const TreeFunction& function, const PartitionOptions& options,
                                  std::vector<Tree> arguments);
-/// What it would move; nothing is run.
-LOCKSTEP_API LayoutPlan partition_plan(const TreeFunction& function, const PartitionCall& options,
-                                       const std::vector<Tree>& arguments);
-/// Also patterns of `maps` that match none of the arguments' leaves.
+/// What it would move; nothing is run. Also patterns of `maps` that match none of the arguments' leaves.
 LOCKSTEP_API LayoutPlan partition_plan(const TreeFunction& function, const PartitionOptions& options,
                                        const std::vector<Tree>& arguments);
 
@@ -98,8 +83,8 @@ template <class F>
 auto partitioned(F function, PartitionOptions options) {
   auto call = [function = std::move(function), options = std::move(options)]<class... Args>(Args&&... args) {
     using Call = detail::CallOf<F, std::remove_cvref_t<Args>...>;
-    return from_tree<typename Call::Result>(detail::partition_call(Call::function(function), detail::call_of(options),
-                                                                   Call::forwarded_trees(std::forward<Args>(args)...)));
+    return from_tree<typename Call::Result>(
+        detail::partition_call(Call::function(function), options, Call::forwarded_trees(std::forward<Args>(args)...)));
   };
   return detail::transformed<F>(std::move(call));
 }

@@ -10,6 +10,7 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/model.h>
+#include <lockstep/owned.h>
 #include <lockstep/tree.h>
 
 namespace lockstep {
@@ -49,7 +50,7 @@ class LOCKSTEP_API PrecisionPolicy {
   PrecisionPolicy with_rules(std::vector<Rule> rules) const;
 
   const PrecisionDTypes& dtypes() const { return dtypes_; }  ///< Where no rule says otherwise.
-  const std::vector<Rule>& rules() const { return rules_; }
+  const std::vector<Rule>& rules() const;
   /// The rule of a variable, of the layer with that path, or nothing. Throws ValueError "matches multiple policies" where
   /// two patterns match at one level.
   std::optional<std::size_t> rule_of_variable(std::string_view path) const;
@@ -66,7 +67,7 @@ class LOCKSTEP_API PrecisionPolicy {
 
  private:
   PrecisionDTypes dtypes_;
-  std::vector<Rule> rules_;
+  detail::SharedObject<const std::vector<Rule>> rules_;  // null where there are none
 };
 
 /// A pattern of paths and the dtypes of what has them; rules of `policy` itself are not asked.

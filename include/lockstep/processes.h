@@ -14,6 +14,8 @@
 #include <vector>
 
 #include <lockstep/export.h>
+#include <lockstep/out_of_line.h>
+#include <lockstep/owned.h>
 #include <lockstep/tree.h>
 #include <lockstep/types.h>
 
@@ -27,6 +29,8 @@ class Communicator;
 /// lines is a text of which the first line that differs is shown.
 using ProcessEntries = std::vector<std::pair<std::string, std::string>>;
 
+extern template class LOCKSTEP_API detail::OutOfLine<ProcessEntries>;
+
 /// How `Processes` wait and what they compare.
 struct ProcessOptions {
   /// Seconds that a process waits in a collective for another one; then it throws. One that is alive and at work (`AtWork`)
@@ -35,7 +39,7 @@ struct ProcessOptions {
   /// Folder of the text file that a failure leaves: the last collectives and calls. Empty: the system's temporary one.
   std::filesystem::path flight_folder = {};
   /// What bits depend on beside program and arguments: versions, processor, environment.
-  ProcessEntries description = {};
+  detail::OutOfLine<ProcessEntries> description = {};
 };
 
 /// What a collective says of itself, so that one that meets another is an error.
@@ -129,7 +133,7 @@ class LOCKSTEP_API Processes {
  private:
   friend class AtWork;
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  detail::Owned<Impl> impl_;
 };
 
 /// While it lives, this process does what takes as long as it takes: it writes a file to a slow disk, compiles, reads. Others

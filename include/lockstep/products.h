@@ -6,6 +6,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/manipulation.h>
 #include <lockstep/ops.h>
 
 // Products whose result has a dtype of its own, and products of rows that belong to different matrices.
@@ -27,6 +28,6 @@ LOCKSTEP_API Array einsum(std::string_view equation, const ArrayOperands& operan
 /// about m + 128 g rows in all, whatever the sizes. What a mixture of experts applies. Throws ShapeError where ranks or
 /// extents do not fit, DtypeError for sizes that are no integers. (jax.lax.ragged_dot)
 LOCKSTEP_API Array ragged_dot(const ArrayOperand& x, const ArrayOperand& matrices, const ArrayOperand& group_sizes,
-                              std::optional<DType> result = std::nullopt);
+                              const std::optional<DType>& result = detail::no_dtype);
 
 }  // namespace lockstep

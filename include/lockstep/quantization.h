@@ -42,9 +42,9 @@ LOCKSTEP_API GroupedQuantized abs_max_quantize_grouped(const ArrayOperand& x, st
 
 /// Options of `fake_quantize`.
 struct FakeQuantizeOptions {
-  int bits = 8;                                     ///< From 2 to 16.
-  bool narrow_range = false;                        ///< Levels from 1 on instead of 0.
-  std::optional<std::int64_t> axis = std::nullopt;  ///< `low` and `high` are vectors along it; nothing: scalars.
+  int bits = 8;                           ///< From 2 to 16.
+  bool narrow_range = false;              ///< Levels from 1 on instead of 0.
+  std::optional<std::int64_t> axis = {};  ///< `low` and `high` are vectors along it; nothing: scalars.
 };
 /// x cut to [low, high] and rounded to one of 2^bits levels there, of which one is 0: as floats. The derivative is 1 for
 /// x inside and goes to `low` and `high` for what is cut to them. Throws ShapeError for bounds that do not fit,

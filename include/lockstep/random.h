@@ -6,6 +6,7 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/parallel.h>
 
 /// Counter-based random numbers: Threefry-2x32 with JAX 0.10.2's partitionable layout, so that keys, bits and uniforms
@@ -22,13 +23,26 @@ struct Cut {
   std::int64_t dim = 0;  ///< Of the block that a replica draws.
   AxisSet axes = {};     ///< Mesh axes whose replicas have the blocks.
 };
+}  // namespace lockstep::random
+
+extern template class LOCKSTEP_API lockstep::detail::OutOfLine<std::optional<lockstep::random::Cut>>;
+
+namespace lockstep::random {
+
 /// A draw's place in a map: `cut`, or the same on all replicas; outside of maps neither is needed.
 struct Placement {
-  std::optional<Cut> cut = {};
+  lockstep::detail::OutOfLine<std::optional<Cut>> cut = {};
   bool same_on_all = false;
 };
 /// The same on all replicas.
 LOCKSTEP_API extern const Placement same_on_all;
+}  // namespace lockstep::random
+
+namespace lockstep::detail {
+LOCKSTEP_API extern const random::Placement unplaced;  ///< Neither.
+}
+
+namespace lockstep::random {
 
 // ---- keys ------------------------------------------------------------------------------------------------------------
 
@@ -69,65 +83,70 @@ LOCKSTEP_API bool key_reuse_checks();  ///< Whether they are on.
 // binomial.
 
 /// Unsigned integers of 8, 16, 32 or 64 random bits.
-LOCKSTEP_API Array bits(const ArrayOperand& key, const Shape& shape, int width = 32, const Placement& placement = {});
+LOCKSTEP_API Array bits(const ArrayOperand& key, const Shape& shape, int width = 32,
+                        const Placement& placement = lockstep::detail::unplaced);
 /// x in a narrower float dtype, bfloat16 or float16, rounded up or down at random: of the two numbers beside x, the
 /// nearer one more often, so that the mean over draws is x. What the dtype holds stays, as infinities and NaN do; beyond
 /// its largest number is infinity. Element i takes random bits i of the key, whatever devices there are; x is widened or
 /// rounded to float32 first. Throws DtypeError for x that is no float and for other dtypes. (Gupta et al. 2015, "Deep
 /// learning with limited numerical precision")
 LOCKSTEP_API Array round_stochastically(const ArrayOperand& key, const ArrayOperand& x, DType dtype = bfloat16,
-                                        const Placement& placement = {});
+                                        const Placement& placement = lockstep::detail::unplaced);
 /// Uniform on [low, high), which never is high, whatever is rounded (the number below stands for it; JAX gives high);
 /// low where high is not above low. The two may be farther apart than the dtype's largest number.
 LOCKSTEP_API Array uniform(const ArrayOperand& key, const Shape& shape, DType dtype = float32, const Operand& low = 0.0,
-                           const Operand& high = 1.0, const Placement& placement = {});
+                           const Operand& high = 1.0, const Placement& placement = lockstep::detail::unplaced);
 /// Standard normal.
 LOCKSTEP_API Array normal(const ArrayOperand& key, const Shape& shape, DType dtype = float32,
-                          const Placement& placement = {});
+                          const Placement& placement = lockstep::detail::unplaced);
 /// Standard normal conditioned on (low, high), neither of which it ever is, however far out they lie; finite where one
 /// is infinite. Bounds on one side and beyond 2 are drawn by the inverse of the tail, where JAX's formula has few
 /// numbers left. Scalars with low >= high throw ValueError.
 LOCKSTEP_API Array truncated_normal(const ArrayOperand& key, const Operand& low, const Operand& high,
-                                    const Shape& shape, DType dtype = float32, const Placement& placement = {});
+                                    const Shape& shape, DType dtype = float32,
+                                    const Placement& placement = lockstep::detail::unplaced);
 /// exp(sigma * standard normal).
 LOCKSTEP_API Array lognormal(const ArrayOperand& key, const Operand& sigma, const Shape& shape, DType dtype = float32,
-                             const Placement& placement = {});
+                             const Placement& placement = lockstep::detail::unplaced);
 /// Density exp(-x) for x >= 0.
 LOCKSTEP_API Array exponential(const ArrayOperand& key, const Shape& shape, DType dtype = float32,
-                               const Placement& placement = {});
+                               const Placement& placement = lockstep::detail::unplaced);
 /// Density exp(-|x|) / 2.
 LOCKSTEP_API Array laplace(const ArrayOperand& key, const Shape& shape, DType dtype = float32,
-                           const Placement& placement = {});
+                           const Placement& placement = lockstep::detail::unplaced);
 /// Distribution function 1 / (1 + exp(-x)).
 LOCKSTEP_API Array logistic(const ArrayOperand& key, const Shape& shape, DType dtype = float32,
-                            const Placement& placement = {});
+                            const Placement& placement = lockstep::detail::unplaced);
 /// Distribution function exp(-exp(-x)).
 LOCKSTEP_API Array gumbel(const ArrayOperand& key, const Shape& shape, DType dtype = float32,
-                          const Placement& placement = {});
+                          const Placement& placement = lockstep::detail::unplaced);
 /// Density 1 / (pi (1 + x^2)).
 LOCKSTEP_API Array cauchy(const ArrayOperand& key, const Shape& shape, DType dtype = float32,
-                          const Placement& placement = {});
+                          const Placement& placement = lockstep::detail::unplaced);
 /// Density b / x^(b + 1) for x >= 1.
 LOCKSTEP_API Array pareto(const ArrayOperand& key, const Operand& b, const Shape& shape, DType dtype = float32,
-                          const Placement& placement = {});
+                          const Placement& placement = lockstep::detail::unplaced);
 /// Density x / scale^2 exp(-x^2 / (2 scale^2)) for x >= 0.
 LOCKSTEP_API Array rayleigh(const ArrayOperand& key, const Operand& scale, const Shape& shape, DType dtype = float32,
-                            const Placement& placement = {});
+                            const Placement& placement = lockstep::detail::unplaced);
 /// Distribution function 1 - exp(-(x / scale)^concentration) for x >= 0.
 LOCKSTEP_API Array weibull_min(const ArrayOperand& key, const Operand& scale, const Operand& concentration,
-                               const Shape& shape, DType dtype = float32, const Placement& placement = {});
+                               const Shape& shape, DType dtype = float32,
+                               const Placement& placement = lockstep::detail::unplaced);
 /// The length of a standard normal vector in three dimensions.
 LOCKSTEP_API Array maxwell(const ArrayOperand& key, const Shape& shape, DType dtype = float32,
-                           const Placement& placement = {});
+                           const Placement& placement = lockstep::detail::unplaced);
 /// location + scale * (maxwell with a random sign).
 LOCKSTEP_API Array double_sided_maxwell(const ArrayOperand& key, const Operand& location, const Operand& scale,
-                                        const Shape& shape, DType dtype = float32, const Placement& placement = {});
+                                        const Shape& shape, DType dtype = float32,
+                                        const Placement& placement = lockstep::detail::unplaced);
 /// Triangular on [left, right] with its peak at mode.
 LOCKSTEP_API Array triangular(const ArrayOperand& key, const Operand& left, const Operand& mode, const Operand& right,
-                              const Shape& shape, DType dtype = float32, const Placement& placement = {});
+                              const Shape& shape, DType dtype = float32,
+                              const Placement& placement = lockstep::detail::unplaced);
 /// The inverse Gaussian distribution of scale 1.
 LOCKSTEP_API Array wald(const ArrayOperand& key, const Operand& mean, const Shape& shape, DType dtype = float32,
-                        const Placement& placement = {});
+                        const Placement& placement = lockstep::detail::unplaced);
 
 // The gamma distribution and what is made of it. They have derivatives in their parameters, those of a draw at a fixed
 // quantile (Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", NeurIPS 2018), once: a second one throws
@@ -135,61 +154,62 @@ LOCKSTEP_API Array wald(const ArrayOperand& key, const Operand& mean, const Shap
 
 /// Density x^(a - 1) exp(-x) / Gamma(a) for x >= 0.
 LOCKSTEP_API Array gamma(const ArrayOperand& key, const Operand& a, const Shape& shape, DType dtype = float32,
-                         const Placement& placement = {});
+                         const Placement& placement = lockstep::detail::unplaced);
 /// The logarithm of `gamma`, exact where that underflows (small a).
 LOCKSTEP_API Array loggamma(const ArrayOperand& key, const Operand& a, const Shape& shape, DType dtype = float32,
-                            const Placement& placement = {});
+                            const Placement& placement = lockstep::detail::unplaced);
 /// Density x^(a - 1) (1 - x)^(b - 1) / B(a, b) on [0, 1].
 LOCKSTEP_API Array beta(const ArrayOperand& key, const Operand& a, const Operand& b, const Shape& shape,
-                        DType dtype = float32, const Placement& placement = {});
+                        DType dtype = float32, const Placement& placement = lockstep::detail::unplaced);
 /// Points of a simplex, shape + [n], of density prod x_i^(alpha_i - 1); alpha is [..., n] and broadcasts.
 LOCKSTEP_API Array dirichlet(const ArrayOperand& key, const ArrayOperand& alpha, const Shape& shape,
-                             DType dtype = float32, const Placement& placement = {});
+                             DType dtype = float32, const Placement& placement = lockstep::detail::unplaced);
 /// The sum of df squared standard normals.
 LOCKSTEP_API Array chisquare(const ArrayOperand& key, const Operand& df, const Shape& shape, DType dtype = float32,
-                             const Placement& placement = {});
+                             const Placement& placement = lockstep::detail::unplaced);
 /// (chisquare(d1) / d1) / (chisquare(d2) / d2).
 LOCKSTEP_API Array f(const ArrayOperand& key, const Operand& d1, const Operand& d2, const Shape& shape,
-                     DType dtype = float32, const Placement& placement = {});
+                     DType dtype = float32, const Placement& placement = lockstep::detail::unplaced);
 /// Student's t of df degrees of freedom.
 LOCKSTEP_API Array t(const ArrayOperand& key, const Operand& df, const Shape& shape, DType dtype = float32,
-                     const Placement& placement = {});
+                     const Placement& placement = lockstep::detail::unplaced);
 /// Density proportional to exp(-|x|^p).
 LOCKSTEP_API Array generalized_normal(const ArrayOperand& key, double p, const Shape& shape, DType dtype = float32,
-                                      const Placement& placement = {});
+                                      const Placement& placement = lockstep::detail::unplaced);
 /// Uniform in the unit ball of the p-norm in d dimensions: shape + [d].
 LOCKSTEP_API Array ball(const ArrayOperand& key, std::int64_t d, double p, const Shape& shape, DType dtype = float32,
-                        const Placement& placement = {});
+                        const Placement& placement = lockstep::detail::unplaced);
 
 /// Normal vectors of the mean [..., n] and covariance [..., n, n] (by its Cholesky factor: NaN where that has none),
 /// shape + [n]. Throws ShapeError where their extents disagree.
 LOCKSTEP_API Array multivariate_normal(const ArrayOperand& key, const ArrayOperand& mean,
                                        const ArrayOperand& covariance, const Shape& shape, DType dtype = float32,
-                                       const Placement& placement = {});
+                                       const Placement& placement = lockstep::detail::unplaced);
 /// Uniform among orthogonal matrices: shape + [n, m] of orthonormal rows if n <= m, else columns; m = 0 stands for n.
 /// float32 and float64. Mezzadri, "How to generate random matrices from the classical compact groups", Notices of the
 /// AMS 54 (2007).
 LOCKSTEP_API Array orthogonal(const ArrayOperand& key, std::int64_t n, const Shape& shape = {}, DType dtype = float32,
-                              std::int64_t m = 0, const Placement& placement = {});
+                              std::int64_t m = 0, const Placement& placement = lockstep::detail::unplaced);
 
 // ---- draws of integers -----------------------------------------------------------------------------------------------
 
 /// bool: true with probability p. A scalar p outside [0, 1] or NaN throws ValueError.
 LOCKSTEP_API Array bernoulli(const ArrayOperand& key, const Operand& p, const Shape& shape,
-                             const Placement& placement = {});
+                             const Placement& placement = lockstep::detail::unplaced);
 /// -1 or 1 with probability 1/2 each, of any signed integer or float dtype.
 LOCKSTEP_API Array rademacher(const ArrayOperand& key, const Shape& shape, DType dtype = int32,
-                              const Placement& placement = {});
+                              const Placement& placement = lockstep::detail::unplaced);
 /// Integers of [low, high), low where high <= low. Bounds are clamped to the dtype, high to one above its largest
 /// value. The bias is below span^2 / 2^64 (span^2 / 2^128 for 64-bit integers).
 LOCKSTEP_API Array randint(const ArrayOperand& key, const Shape& shape, const Operand& low, const Operand& high,
-                           DType dtype = int32, const Placement& placement = {});
+                           DType dtype = int32, const Placement& placement = lockstep::detail::unplaced);
 /// 0, 1, ..., n-1 in random order.
-LOCKSTEP_API Array permutation(const ArrayOperand& key, std::int64_t n, const Placement& placement = {});
+LOCKSTEP_API Array permutation(const ArrayOperand& key, std::int64_t n,
+                               const Placement& placement = lockstep::detail::unplaced);
 /// `x` with its slices along `axis` in random order; `independent`: each line along the axis in an order of its own. A
 /// Cut throws MeshError.
 LOCKSTEP_API Array permutation(const ArrayOperand& key, const ArrayOperand& x, std::int64_t axis = 0,
-                               bool independent = false, const Placement& placement = {});
+                               bool independent = false, const Placement& placement = lockstep::detail::unplaced);
 /// How `choice` draws.
 struct ChoiceOptions {
   bool replace = true;
@@ -198,10 +218,10 @@ struct ChoiceOptions {
 };
 /// Integers below n. Throws ValueError for more draws without replacement than n, ShapeError for a p not of shape [n].
 LOCKSTEP_API Array choice(const ArrayOperand& key, std::int64_t n, const Shape& shape,
-                          const ChoiceOptions& options = {}, const Placement& placement = {});
+                          const ChoiceOptions& options = {}, const Placement& placement = lockstep::detail::unplaced);
 /// Slices of `x`: the axis gives way to `shape`.
 LOCKSTEP_API Array choice(const ArrayOperand& key, const ArrayOperand& x, const Shape& shape,
-                          const ChoiceOptions& options = {}, const Placement& placement = {});
+                          const ChoiceOptions& options = {}, const Placement& placement = lockstep::detail::unplaced);
 /// How `categorical` draws.
 struct CategoricalOptions {
   std::int64_t axis = -1;  ///< Of the classes.
@@ -211,16 +231,17 @@ struct CategoricalOptions {
 };
 /// int32 classes of probabilities softmax(logits), by the Gumbel-max trick.
 LOCKSTEP_API Array categorical(const ArrayOperand& key, const ArrayOperand& logits,
-                               const CategoricalOptions& options = {}, const Placement& placement = {});
+                               const CategoricalOptions& options = {},
+                               const Placement& placement = lockstep::detail::unplaced);
 /// Trials of probability p up to the first success: 1, 2, ..., the dtype's largest integer for more; 0 for a p of an
 /// array outside (0, 1]. A scalar p outside throws ValueError.
 LOCKSTEP_API Array geometric(const ArrayOperand& key, const Operand& p, const Shape& shape, DType dtype = int32,
-                             const Placement& placement = {});
+                             const Placement& placement = lockstep::detail::unplaced);
 /// int32 or int64; -1 for a rate that is negative or NaN, the largest integer for one too large.
 LOCKSTEP_API Array poisson(const ArrayOperand& key, const Operand& rate, const Shape& shape, DType dtype = int32,
-                           const Placement& placement = {});
+                           const Placement& placement = lockstep::detail::unplaced);
 /// Successes among n trials of probability p, as floats; NaN for a negative n or a p outside [0, 1].
 LOCKSTEP_API Array binomial(const ArrayOperand& key, const Operand& n, const Operand& p, const Shape& shape,
-                            DType dtype = float32, const Placement& placement = {});
+                            DType dtype = float32, const Placement& placement = lockstep::detail::unplaced);
 
 }  // namespace lockstep::random

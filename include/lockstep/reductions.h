@@ -176,11 +176,14 @@ LOCKSTEP_API Array digitize(const ArrayOperand& x, const ArrayOperand& bins, boo
 /// of `length` or more not at all. With weights, their sums.
 LOCKSTEP_API Array bincount(const ArrayOperand& x, std::int64_t length,
                             const std::optional<Array>& weights = std::nullopt);
+namespace detail {
+LOCKSTEP_API extern const std::optional<std::pair<double, double>> no_range;  ///< Nothing.
+}
 /// Counts in bins of equal width and the bins + 1 edges. The last bin holds its right edge. No range: x's own. With
 /// weights their sums, all in the float dtype that x and the weights promote to. Throws ValueError for a range that is
 /// not finite or ends before it begins.
 LOCKSTEP_API std::pair<Array, Array> histogram(const ArrayOperand& x, std::int64_t bins = 10,
-                                               std::optional<std::pair<double, double>> range = std::nullopt,
+                                               const std::optional<std::pair<double, double>>& range = detail::no_range,
                                                const std::optional<Array>& weights = std::nullopt);
 /// Counts between given ascending edges, or sums of weights, in the float dtype that all of them promote to.
 LOCKSTEP_API Array histogram(const ArrayOperand& x, const ArrayOperand& edges,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <lockstep/export.h>
+#include <lockstep/out_of_line.h>
 #include <lockstep/transforms.h>
 #include <lockstep/tree.h>
 
@@ -13,7 +14,7 @@ namespace lockstep {
 /// What a rematerialized function keeps for its backward pass.
 struct CheckpointPolicy {
   std::string name = "nothing_saveable";
-  std::vector<std::string> names = {};
+  detail::OutOfLine<std::vector<std::string>> names = {};
 };
 
 /// The policies. Whatever they say, results of collectives are kept: nothing communicates twice.

@@ -37,9 +37,9 @@ LOCKSTEP_API Schedule linear(double initial, double end, std::int64_t steps, std
 LOCKSTEP_API Schedule polynomial(double initial, double end, double power, std::int64_t steps, std::int64_t begin = 0);
 /// How `exponential_decay` goes.
 struct ExponentialDecayOptions {
-  std::int64_t begin = 0;                    ///< It is `initial` up to this step.
-  bool staircase = false;                    ///< By whole powers alone: constant for `steps` steps.
-  std::optional<double> end = std::nullopt;  ///< What it does not pass.
+  std::int64_t begin = 0;          ///< It is `initial` up to this step.
+  bool staircase = false;          ///< By whole powers alone: constant for `steps` steps.
+  std::optional<double> end = {};  ///< What it does not pass.
 };
 /// initial * rate^((step - begin) / steps). Throws ValueError unless rate is > 0.
 LOCKSTEP_API Schedule exponential_decay(double initial, std::int64_t steps, double rate,

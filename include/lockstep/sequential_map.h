@@ -41,9 +41,8 @@ LOCKSTEP_API Tree sequential_map(const std::function<Tree(const Tree&)>& functio
 template <class F, class Rows>
 auto sequential_map(const F& f, const Rows& rows, const SequentialMapOptions& options) {
   using Result = detail::ResultOf<F, Rows>;
-  const TreeFunction function = detail::tree_function<F, Rows>(f);
   return from_tree<Result>(
-      detail::sequential_map([&function](const Tree& part) { return function({part}); }, to_tree(rows), options));
+      detail::sequential_map(detail::of_one(detail::tree_function<F, Rows>(f)), to_tree(rows), options));
 }
 
 }  // namespace lockstep

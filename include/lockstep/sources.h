@@ -14,6 +14,8 @@
 #include <lockstep/array.h>
 #include <lockstep/batches.h>
 #include <lockstep/export.h>
+#include <lockstep/out_of_line.h>
+#include <lockstep/owned.h>
 #include <lockstep/tree.h>
 
 /// Rows read at random, changed one by one, mixed, packed and put into batches ahead of time. What a batch holds depends
@@ -119,8 +121,8 @@ LOCKSTEP_API SourcePtr unbatch_rows(SourcePtr source, std::int64_t size);
 
 /// How `mix` draws from several sources.
 struct MixOptions {
-  std::vector<double> weights = {};  ///< One a source, in any scale; none: all alike.
-  std::uint64_t seed = 0;            ///< Of the order.
+  lockstep::detail::OutOfLine<std::vector<double>> weights = {};  ///< One a source, in any scale; none: all alike.
+  std::uint64_t seed = 0;                                         ///< Of the order.
   /// How many rows the mixture has; a source that ends is read again in another order. 0: as many as no row is read
   /// twice for.
   std::int64_t rows = 0;
@@ -150,7 +152,7 @@ struct PrefetchOptions {
   /// 0: a batch is made when it is asked for, on the thread that asks. Nothing, the default: one thread where there is a
   /// core that devices leave it; where they take all, a batch is made when it is asked for, by the threads of devices that
   /// wait for it meanwhile.
-  std::optional<int> threads = std::nullopt;
+  std::optional<int> threads = {};
   int ahead = 2;  ///< Batches that threads make in advance.
 };
 
@@ -182,7 +184,7 @@ class LOCKSTEP_API SourceLoader {
   class Batches;
   Tree next_tree();
 
-  std::unique_ptr<Batches> batches_;
+  lockstep::detail::Owned<Batches> batches_;
 };
 
 }  // namespace lockstep::data

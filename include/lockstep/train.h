@@ -23,6 +23,7 @@
 #include <lockstep/named.h>
 #include <lockstep/optim.h>
 #include <lockstep/out_of_line.h>
+#include <lockstep/owned.h>
 #include <lockstep/parallel.h>
 #include <lockstep/precision.h>
 #include <lockstep/tree.h>
@@ -130,6 +131,15 @@ class LOCKSTEP_API StepLoss {
       return from_tree<B>(tree);
     }
   }
+  /// The tree itself where a loss takes it so.
+  template <class T>
+  static decltype(auto) argument_of(const Tree& tree) {
+    if constexpr (std::is_same_v<T, const Tree&>) {
+      return tree;
+    } else {
+      return from_tree<std::remove_cvref_t<T>>(tree);
+    }
+  }
   template <class T, class S, class B, class L>
   static Function converting(L loss) {
     using Result = std::invoke_result_t<L&, std::remove_cvref_t<T>, std::remove_cvref_t<S>, std::remove_cvref_t<B>>;
@@ -141,8 +151,7 @@ class LOCKSTEP_API StepLoss {
     return [loss = std::move(loss)](const Tree& trainable, const Tree& non_trainable,
                                     const Tree& batch) mutable -> WithAux {
       const auto value = [&] {
-        return loss(from_tree<std::remove_cvref_t<T>>(trainable), from_tree<std::remove_cvref_t<S>>(non_trainable),
-                    batch_of<std::remove_cvref_t<B>>(batch));
+        return loss(argument_of<T>(trainable), argument_of<S>(non_trainable), batch_of<std::remove_cvref_t<B>>(batch));
       };
       if constexpr (with_aux) {
         return value();
@@ -250,7 +259,7 @@ struct DataParallelOptions {
   DebugOptions debug = {};                   ///< NaNs that a step makes are errors that say where.
   Precision precision = Precision::float32;  ///< Of products and convolutions; weights stay as they are.
   RowWeights weight = "weight";
-  std::optional<LossScale> loss_scale = std::nullopt;  ///< Nothing: the loss as it is.
+  std::optional<LossScale> loss_scale = {};  ///< Nothing: the loss as it is.
   /// For trainable leaves that no layer declares: at or below a path of the trainable tree, how replicas' gradients
   /// combine.
   Named<Aggregation> aggregations = {};
@@ -318,8 +327,13 @@ class LOCKSTEP_API TrainStep {
   std::pair<TrainState, Logs> run(TrainState state, Tree batch) const;
   Function traced(const TrainState& state, const Tree& batch) const;
 
-  std::shared_ptr<const Impl> impl_;
+  detail::SharedObject<const Impl> impl_;
 };
+
+namespace detail {
+/// What data_parallel makes; all is moved out of the arguments.
+LOCKSTEP_API TrainStep step_of(StepLoss&& loss, optim::GradientTransformation& optimizer, DataParallelOptions& options);
+}  // namespace detail
 
 /// `loss` is any callable of (trainable, non_trainable, batch) -> WithAux. Aggregations that layers declare are found
 /// where the loss calls their model.
@@ -339,14 +353,14 @@ requires std::is_invocable_v<const L&, const Y&, const Batch&> TrainStep data_pa
         model.stateless_call(trainable, non_trainable, from_tree<X>(Tree(batch.x)), true, {.rows = batch.weight});
     return WithAux{loss(y, batch), std::move(next), {}};
   };
-  return data_parallel(StepLoss(std::move(of_model)), std::move(optimizer), std::move(options));
+  return detail::step_of(StepLoss(std::move(of_model)), optimizer, options);
 }
 /// The same step: what the model declares is found in the loss.
 template <class X, class Y, class L>
 requires(!std::is_invocable_v<const L&, const Y&, const Batch&>) TrainStep
     data_parallel(const Model<X, Y>&, L loss, optim::GradientTransformation optimizer,
                   DataParallelOptions options = {}) {
-  return data_parallel(StepLoss(std::move(loss)), std::move(optimizer), std::move(options));
+  return detail::step_of(StepLoss(std::move(loss)), optimizer, options);
 }
 
 /// Evaluates a loss with training = false semantics of the caller's function, sharded like the step: returns each
@@ -370,7 +384,7 @@ class LOCKSTEP_API EvaluateStep {
   struct Impl;
   std::map<std::string, Weighted> run(const Tree& trainable, const Tree& non_trainable, Tree batch) const;
 
-  std::shared_ptr<const Impl> impl_;
+  detail::SharedObject<const Impl> impl_;
 };
 
 /// Runs the step once with V = 1 and one microbatch and once as it is, in float64, from copies of the state, and throws

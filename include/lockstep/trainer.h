@@ -22,6 +22,8 @@
 #include <lockstep/metrics.h>
 #include <lockstep/model.h>
 #include <lockstep/named.h>
+#include <lockstep/out_of_line.h>
+#include <lockstep/owned.h>
 #include <lockstep/train.h>
 #include <lockstep/tree.h>
 
@@ -55,7 +57,7 @@ struct TrainerOptions {
   /// A resume under another value is refused.
   Named<std::string> manifest = {};
   /// Entries of the manifest that may be others; {"*"}: all.
-  std::vector<std::string> accept_changes = {};
+  detail::OutOfLine<std::vector<std::string>> accept_changes = {};
 };
 
 /// Throws CheckpointError naming the first entry that differs between what a run was saved under and now, and how to go
@@ -151,29 +153,30 @@ struct BatchFor<F, B, Before...> {
   using Type = B;
 };
 
-/// Goes on to a place in batches that can only be drawn one after the other. Throws DataError where they end before.
-LOCKSTEP_API void skip_to(const std::function<bool()>& skip, const std::function<data::Position()>& position,
-                          data::Position wanted);
+/// A batch, or one that may be nothing.
+template <class B>
+auto maybe_tree(B batch) {
+  if constexpr (IsOptional<B>::value) {
+    return batch ? std::optional(to_tree(std::move(*batch))) : std::nullopt;
+  } else {
+    return std::optional(to_tree(std::move(batch)));
+  }
+}
+
+/// Makes `seek` go on to a place in batches that can only be drawn one after the other. It throws DataError where they end
+/// before.
+LOCKSTEP_API void seek_by_drawing(BatchSource& source);
 
 template <IsLoader B>
 BatchSource source_of(B& batches) {
   BatchSource source;
-  source.next = [&batches]() -> std::optional<Tree> {
-    if constexpr (IsOptional<std::remove_cvref_t<decltype(batches.next())>>::value) {
-      auto batch = batches.next();
-      return batch ? std::optional(to_tree(std::move(*batch))) : std::nullopt;
-    } else {
-      return to_tree(batches.next());
-    }
-  };
+  source.next = [&batches] { return maybe_tree(batches.next()); };
   source.position = [&batches]() -> data::Position { return batches.position(); };
   if constexpr (requires { batches.seek(data::Position{}); }) {
     source.seek = [&batches](data::Position at) { batches.seek(at); };
     source.seeks_back = true;
   } else {
-    source.seek = [next = source.next, position = source.position](data::Position at) {
-      skip_to([&] { return next().has_value(); }, position, at);
-    };
+    seek_by_drawing(source);
   }
   if constexpr (requires { batches.batches_per_epoch(); }) {
     source.batches_per_epoch = [&batches] { return static_cast<std::int64_t>(batches.batches_per_epoch()); };
@@ -181,96 +184,34 @@ BatchSource source_of(B& batches) {
   return source;
 }
 
-/// A function's batches, of which it knows one ahead: whether an epoch is over is known when the next one is asked for.
-template <class G>
-class GeneratedBatches {
- public:
-  explicit GeneratedBatches(G& generate) : generate_(generate) {}
-  std::optional<Tree> next() {
-    if (!ahead_) ahead_ = drawn();  // an epoch's first
-    if (!ahead_) return std::nullopt;
-    Tree batch = std::move(*ahead_);
-    ++position_.row;
-    ahead_ = drawn();
-    if (!ahead_) position_ = {position_.epoch + 1, 0};
-    return batch;
-  }
-  data::Position position() const { return position_; }
-
- private:
-  std::optional<Tree> drawn() {
-    auto batch = generate_();
-    return batch ? std::optional(to_tree(std::move(*batch))) : std::nullopt;
-  }
-
-  G& generate_;
-  std::optional<Tree> ahead_;
-  data::Position position_;
-};
+/// Batches that are drawn, nothing at the end of each epoch. One is known ahead: whether an epoch is over is known when the
+/// next one is asked for.
+LOCKSTEP_API BatchSource drawn_batches(std::function<std::optional<Tree>()> draw);
 
 template <class B>
 requires(IsGenerator<B> && !IsLoader<B>) BatchSource source_of(B& batches) {
-  const auto generated = std::make_shared<GeneratedBatches<B>>(batches);
-  BatchSource source;
-  source.next = [generated] { return generated->next(); };
-  source.position = [generated] { return generated->position(); };
-  source.seek = [generated](data::Position at) {
-    skip_to([&] { return generated->next().has_value(); }, [&] { return generated->position(); }, at);
-  };
-  return source;
+  return drawn_batches([&batches] { return maybe_tree(batches()); });
 }
 
-/// A range's batches, epoch by epoch; of one that can be gone through only once, one epoch.
-template <class R>
-class RangeBatches {
- public:
-  explicit RangeBatches(R& range) : range_(range) {}
-  bool skip() {
-    if (!is_started_) start();
-    if (at_ == ends::last(range_)) return false;
-    ++at_;
-    ++position_.row;
-    if (at_ == ends::last(range_)) {
-      position_ = {position_.epoch + 1, 0};
-      if constexpr (std::forward_iterator<IteratorOf<R>>) start();
-    }
-    return true;
-  }
-  std::optional<Tree> next() {
-    if (!is_started_) start();
-    if (at_ == ends::last(range_)) return std::nullopt;
-    Tree batch = to_tree(BatchOf<R>(*at_));
-    skip();
-    return batch;
-  }
-  data::Position position() const { return position_; }
-  void seek(data::Position at) {
-    if constexpr (std::forward_iterator<IteratorOf<R>>) {
-      start();
-      position_ = {at.epoch, 0};
-    }
-    skip_to([&] { return skip(); }, [&] { return position_; }, at);
-  }
-
- private:
-  void start() {
-    at_ = ends::first(range_);
-    is_started_ = true;
-  }
-
-  R& range_;
-  IteratorOf<R> at_{};
-  data::Position position_;
-  bool is_started_ = false;
+/// A place in a range.
+struct RangeSteps {
+  std::function<void()> start;
+  std::function<bool()> is_at_end;
+  std::function<Tree()> batch;
+  std::function<void()> advance;
+  bool starts_anew = false;  ///< Whether it can be gone through more than once.
 };
+/// A range's batches, epoch by epoch; of one that can be gone through only once, one epoch.
+LOCKSTEP_API BatchSource batches_of_range(RangeSteps steps);
 
 template <class B>
 requires(IsRange<B> && !IsLoader<B> && !IsGenerator<B>) BatchSource source_of(B& batches) {
-  const auto made = std::make_shared<RangeBatches<B>>(batches);
-  BatchSource source;
-  source.next = [made] { return made->next(); };
-  source.position = [made] { return made->position(); };
-  source.seek = [made](data::Position at) { made->seek(at); };
+  const auto at = std::make_shared<IteratorOf<B>>();
+  BatchSource source = batches_of_range({.start = [&batches, at] { *at = ends::first(batches); },
+                                         .is_at_end = [&batches, at] { return *at == ends::last(batches); },
+                                         .batch = [at] { return to_tree(BatchOf<B>(**at)); },
+                                         .advance = [at] { ++*at; },
+                                         .starts_anew = std::forward_iterator<IteratorOf<B>>});
   if constexpr (requires { std::size(batches); }) {
     source.batches_per_epoch = [&batches] { return static_cast<std::int64_t>(std::size(batches)); };
   }
@@ -320,13 +261,15 @@ LOCKSTEP_API void for_one_epoch(const BatchSource& source, const std::function<v
 /// Means over batches, by name.
 class LOCKSTEP_API Means {
  public:
+  Means();
+  ~Means();
   void add(const std::map<std::string, Weighted>& sums);
   void add(const Tree& values, double weight);
   std::map<std::string, double> results() const;
 
  private:
-  std::map<std::string, Mean> means_;
-  std::map<std::string, std::pair<double, double>> sums_;  ///< Times weight, and weight.
+  struct Lists;
+  Owned<Lists> lists_;
 };
 /// The rows that count.
 LOCKSTEP_API double rows_of(const Tree& batch);

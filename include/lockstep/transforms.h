@@ -14,6 +14,7 @@
 #include <lockstep/debug.h>
 #include <lockstep/export.h>
 #include <lockstep/out_of_line.h>
+#include <lockstep/owned.h>
 #include <lockstep/parallel.h>
 #include <lockstep/precision.h>
 #include <lockstep/tree.h>
@@ -181,7 +182,7 @@ class LOCKSTEP_API JitCache {
 
  private:
   struct Impl;
-  std::shared_ptr<Impl> impl_;
+  SharedObject<Impl> impl_;
 };
 
 }  // namespace detail

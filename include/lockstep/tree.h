@@ -20,7 +20,6 @@
 
 #include <lockstep/array.h>
 #include <lockstep/export.h>
-#include <lockstep/tree_struct.h>
 
 namespace lockstep {
 
@@ -48,12 +47,17 @@ class LOCKSTEP_API Tree {
   Tree() = default;                                                           ///< None.
   Tree(const Array& leaf) : leaf_(leaf), kind_(Kind::leaf) {}                 // NOLINT: implicit by design
   Tree(Array&& leaf) noexcept : leaf_(std::move(leaf)), kind_(Kind::leaf) {}  // NOLINT: implicit by design
-  explicit Tree(StaticValue value);
+  /// A static value: a bool, a number or a text. A template, so that trees of arrays do not ask what converts to one.
+  template <class Value>
+  requires(!std::is_convertible_v<const Value&, const Array&> && !std::is_same_v<Value, Tree> &&
+           std::is_convertible_v<Value, StaticValue>) explicit Tree(Value value)
+      : Tree(fixed_tree(StaticValue(std::move(value)))) {}
   Tree(const Tree& other) : leaf_(other.leaf_), node_(other.node_), kind_(other.kind_) {
     if (node_ != nullptr) share();
   }
-  Tree(Tree&& other) noexcept
-      : leaf_(std::move(other.leaf_)), node_(std::exchange(other.node_, nullptr)), kind_(other.kind_) {}
+  Tree(Tree&& other) noexcept : leaf_(std::move(other.leaf_)), node_(other.node_), kind_(other.kind_) {
+    other.node_ = nullptr;
+  }
   Tree& operator=(const Tree& other) {
     Tree copy(other);
     swap(copy);
@@ -118,6 +122,7 @@ class LOCKSTEP_API Tree {
   /// A leaf of what `make()` gives, which is not moved.
   template <class Make>
   Tree(std::in_place_t, Make& make) : leaf_(make()), kind_(Kind::leaf) {}
+  static Tree fixed_tree(StaticValue value);
   /// A dict of Nones.
   static Tree blank_dict(const detail::TreeKeys& keys);
   /// Items of a list or values of a dict that this tree alone holds, to be written or moved out. Shared ones are
@@ -131,8 +136,12 @@ class LOCKSTEP_API Tree {
   void release() noexcept;
   void swap(Tree& other) noexcept {
     leaf_.swap(other.leaf_);
-    std::swap(node_, other.node_);
-    std::swap(kind_, other.kind_);
+    detail::TreeNode* const node = node_;
+    node_ = other.node_;
+    other.node_ = node;
+    const Kind kind = kind_;
+    kind_ = other.kind_;
+    other.kind_ = kind;
   }
 
   Array leaf_;
@@ -241,22 +250,14 @@ LOCKSTEP_API std::string to_string(const Tree& tree);  ///< `{"b": f32[2], "w": 
 
 namespace detail {
 
-/// The members of a struct as keys of a dict, and where each stands among the sorted keys.
-class LOCKSTEP_API MemberKeys {
- public:
-  MemberKeys(const char* const* names, std::size_t count);
-  MemberKeys(const MemberKeys&) = delete;
-  MemberKeys& operator=(const MemberKeys&) = delete;
-  ~MemberKeys();
-
-  const TreeKeys& keys() const { return keys_; }
-  const std::size_t* places() const { return places_; }
-
- private:
-  TreeKeys keys_;
-  std::size_t* places_;
+/// A number that is a static value.
+struct FixedNumber {
+  std::int64_t integer = 0;
+  double real = 0;
+  bool is_real = false;
 };
-
+/// Of a bool 0 or 1, of a text 0. Throws StateError where the tree is no static value.
+LOCKSTEP_API FixedNumber fixed_number(const Tree& tree);
 /// Throws StateError unless there are at least as many items.
 LOCKSTEP_API void check_items(std::size_t items, std::size_t expected);
 
@@ -344,11 +345,8 @@ struct TreeTraits<T> {
     }
   }
   static T from_tree(const Tree& tree) {
-    const StaticValue& value = tree.fixed();
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<T>(*integer);
-    if (const auto* real = std::get_if<double>(&value)) return static_cast<T>(*real);
-    const auto* truth = std::get_if<bool>(&value);
-    return truth == nullptr ? T{} : static_cast<T>(*truth);
+    const detail::FixedNumber number = detail::fixed_number(tree);
+    return number.is_real ? static_cast<T>(number.real) : static_cast<T>(number.integer);
   }
 };
 template <>
@@ -437,64 +435,17 @@ concept TreeStruct = requires(T& value) {
   lockstep_visit_members(value, [](const char*, auto&) {});
 };
 
-namespace detail {
-
-/// A struct declared with LOCKSTEP_TREE as a tree. Its functions stand outside of the class, so that they are no inline ones:
-/// those of the library's own structs are made once, in it.
-template <class T>
-class StructTree {
- public:
-  static Tree to_tree(T value);
-  static T from_tree(Tree tree);
-
- private:
-  static const MemberKeys& member_keys(T& value);
-};
-
-template <class T>
-Tree StructTree<T>::to_tree(T value) {
-  const MemberKeys& members = member_keys(value);
-  Tree tree = Tree::blank_dict(members.keys());
-  Tree* const items = tree.own_items().data();
-  const std::size_t* place = members.places();
-  lockstep_visit_members(value, [&](const char*, auto& member) {
-    items[*place++] = TreeTraits<std::remove_cvref_t<decltype(member)>>::to_tree(std::move(member));
-  });
-  return tree;
-}
-template <class T>
-T StructTree<T>::from_tree(Tree tree) {
-  T value{};
-  const MemberKeys& members = member_keys(value);
-  if (tree.is_dict_of(members.keys())) {
-    Tree* const items = tree.own_items().data();
-    const std::size_t* place = members.places();
-    lockstep_visit_members(value, [&](const char*, auto& member) {
-      member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(std::move(items[*place++]));
-    });
-  } else {
-    lockstep_visit_members(value, [&](const char* name, auto& member) {
-      member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(tree.at(name));
-    });
-  }
-  return value;
-}
-template <class T>
-const MemberKeys& StructTree<T>::member_keys(T& value) {
-  static const MemberKeys keys = [&] {
-    const char* names[most_members] = {};
-    std::size_t count = 0;
-    lockstep_visit_members(value, [&](const char* name, auto&) { names[count++] = name; });
-    return MemberKeys(names, count);
-  }();
-  return keys;
-}
-}  // namespace detail
-
 template <TreeStruct T>
 struct TreeTraits<T> {
-  static Tree to_tree(T value) { return detail::StructTree<T>::to_tree(std::move(value)); }
-  static T from_tree(Tree tree) { return detail::StructTree<T>::from_tree(std::move(tree)); }
+  static Tree to_tree(const T& value) { return detail::StructTree<T>::to_tree(value); }
+  static Tree to_tree(T&& value) { return detail::StructTree<T>::to_tree(std::move(value)); }
+  template <class TreeArgument>
+  static T from_tree(TreeArgument&& tree) {
+    return detail::StructTree<T>::from_tree(std::forward<TreeArgument>(tree));
+  }
 };
 
 }  // namespace lockstep
+
+// The macro LOCKSTEP_TREE, and how structs declared with it are trees.
+#include <lockstep/tree_struct.h>

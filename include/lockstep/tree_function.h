@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <lockstep/array.h>
+#include <lockstep/export.h>
 #include <lockstep/tree.h>
 #include <lockstep/weak_types.h>
 
@@ -23,6 +24,9 @@ namespace lockstep {
 using TreeFunction = std::function<Tree(const std::vector<Tree>&)>;
 
 namespace detail {
+
+/// A function of one tree, as that takes it.
+LOCKSTEP_API std::function<Tree(const Tree&)> of_one(TreeFunction function);
 
 /// The two halves of what a loop's body returns; neither where it is no std::pair or std::tuple of two trees.
 template <class T>

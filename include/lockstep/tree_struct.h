@@ -2,6 +2,11 @@
 
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <lockstep/export.h>
+#include <lockstep/tree.h>
 
 // How a struct says which members it has as a tree: see tree.h.
 namespace lockstep::detail {
@@ -14,6 +19,79 @@ constexpr std::size_t count_names(std::string_view list) {
   std::size_t count = list.empty() ? 0 : 1;
   for (const char c : list) count += c == ',' ? 1 : 0;
   return count;
+}
+
+/// The members of a struct as keys of a dict, and where each stands among the sorted keys.
+class LOCKSTEP_API MemberKeys {
+ public:
+  MemberKeys(const char* const* names, std::size_t count);
+  MemberKeys(const MemberKeys&) = delete;
+  MemberKeys& operator=(const MemberKeys&) = delete;
+  ~MemberKeys();
+
+  const TreeKeys& keys() const { return keys_; }
+  const std::size_t* places() const { return places_; }
+
+ private:
+  TreeKeys keys_;
+  std::size_t* places_;
+};
+
+/// A struct declared with LOCKSTEP_TREE as a tree. Its functions stand outside of the class, so that they are no inline ones:
+/// those of the library's own structs are made once, in it.
+template <class T>
+class StructTree {
+ public:
+  static Tree to_tree(const T& value);
+  /// Members are moved out.
+  static Tree to_tree(T&& value);
+  static T from_tree(Tree tree);
+
+ private:
+  static const MemberKeys& member_keys(T& value);
+};
+
+template <class T>
+Tree StructTree<T>::to_tree(const T& value) {
+  return to_tree(T(value));
+}
+template <class T>
+Tree StructTree<T>::to_tree(T&& value) {
+  const MemberKeys& members = member_keys(value);
+  Tree tree = Tree::blank_dict(members.keys());
+  Tree* const items = tree.own_items().data();
+  const std::size_t* place = members.places();
+  lockstep_visit_members(value, [&](const char*, auto& member) {
+    items[*place++] = TreeTraits<std::remove_cvref_t<decltype(member)>>::to_tree(std::move(member));
+  });
+  return tree;
+}
+template <class T>
+T StructTree<T>::from_tree(Tree tree) {
+  T value{};
+  const MemberKeys& members = member_keys(value);
+  if (tree.is_dict_of(members.keys())) {
+    Tree* const items = tree.own_items().data();
+    const std::size_t* place = members.places();
+    lockstep_visit_members(value, [&](const char*, auto& member) {
+      member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(std::move(items[*place++]));
+    });
+  } else {
+    lockstep_visit_members(value, [&](const char* name, auto& member) {
+      member = TreeTraits<std::remove_cvref_t<decltype(member)>>::from_tree(tree.at(name));
+    });
+  }
+  return value;
+}
+template <class T>
+const MemberKeys& StructTree<T>::member_keys(T& value) {
+  static const MemberKeys keys = [&] {
+    const char* names[most_members] = {};
+    std::size_t count = 0;
+    lockstep_visit_members(value, [&](const char* name, auto&) { names[count++] = name; });
+    return MemberKeys(names, count);
+  }();
+  return keys;
 }
 
 }  // namespace lockstep::detail

@@ -125,7 +125,7 @@ class LOCKSTEP_API Shape {
 
   const std::int64_t* begin() const { return dims_.data(); }
   const std::int64_t* end() const { return dims_.data() + rank_; }
-  std::span<const std::int64_t> dims() const { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
+  std::span<const std::int64_t> dims() const;
   std::vector<std::int64_t> to_vector() const;
 
   void append(std::int64_t extent);  ///< A dimension more, the innermost. Throws ShapeError beyond max_rank.

@@ -9,6 +9,14 @@ if(NOT output MATCHES "^[0-9]+\\.[0-9]+\\.[0-9]+\n$")
   message(FATAL_ERROR "expected a version, found: ${output}")
 endif()
 
+set(TARGETS lockstep::precompiled)
+run_program("${CONSUMER}/main.cpp" output)
+file(GLOB_RECURSE precompiled "${WORK}/build/cmake_pch.hxx*")
+if(NOT precompiled)
+  message(FATAL_ERROR "lockstep::precompiled has precompiled nothing")
+endif()
+set(TARGETS "")
+
 # By one compiler: LibTorch's headers take several seconds.
 if(HAS_ATEN AND NOT WORK MATCHES "clang")
   run_program("${CONSUMER}/module.cpp" output)

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <thread>
 
 #include <doctest/doctest.h>

@@ -17,7 +17,8 @@ namespace lockstep::api {
 namespace {
 
 bool names_dimension(const Index& index) {
-  return !std::holds_alternative<NewAxis>(index.value()) && !std::holds_alternative<Ellipsis>(index.value());
+  const auto value = index.value();
+  return !std::holds_alternative<NewAxis>(value) && !std::holds_alternative<Ellipsis>(value);
 }
 
 }  // namespace
@@ -40,11 +41,12 @@ IndexPlan::IndexPlan(std::string_view op, const Array& x, const std::vector<Inde
 }
 
 void IndexPlan::add_index(std::string_view op, const Index& index, int named) {
-  if (std::holds_alternative<NewAxis>(index.value())) {
+  const auto value = index.value();
+  if (std::holds_alternative<NewAxis>(value)) {
     order_.push_back(-1);
     return;
   }
-  if (std::holds_alternative<Ellipsis>(index.value())) {
+  if (std::holds_alternative<Ellipsis>(value)) {
     for (int i = named; i < x_.ndim(); ++i) {
       order_.push_back(static_cast<int>(dimensions_.size()));
       add_all();
@@ -52,9 +54,9 @@ void IndexPlan::add_index(std::string_view op, const Index& index, int named) {
     return;
   }
   order_.push_back(static_cast<int>(dimensions_.size()));
-  if (const auto* slice = std::get_if<Slice>(&index.value())) return add_slice(op, *slice);
+  if (const auto* slice = std::get_if<Slice>(&value)) return add_slice(op, *slice);
   const std::int64_t extent = next_extent();
-  if (const auto* number = std::get_if<std::int64_t>(&index.value())) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) {
     if (*number < -extent || *number >= extent) {
       throw ValueError(fmt::format("{}: index {} is outside dimension {} of {}", op, *number, dimensions_.size(),
                                    to_string(x_.shape())));
@@ -62,7 +64,7 @@ void IndexPlan::add_index(std::string_view op, const Index& index, int named) {
     dimensions_.push_back({Dimension::Kind::integer, *number < 0 ? *number + extent : *number, 1, 1, {}});
     return;
   }
-  const Array& array = std::get<Array>(index.value());
+  const Array& array = std::get<Array>(value);
   expect_indices(op, array);
   arrays_shape_ = broadcast_shapes(arrays_shape_, array.shape(), op);
   has_arrays_ = true;

@@ -211,16 +211,34 @@ Array written(std::string_view op, const Array& x, const std::vector<Index>& ind
 
 }  // namespace
 
+const std::optional<Operand> detail::no_fill;
+
 Index::Index(const Index& other) = default;
 Index::Index(Index&& other) noexcept = default;
 Index& Index::operator=(const Index& other) = default;
 Index& Index::operator=(Index&& other) noexcept = default;
 Index::~Index() = default;
-Index::Index(const Slice& slice) : value_(slice) {}
-Index::Index(NewAxis axis) : value_(axis) {}
-Index::Index(Ellipsis all) : value_(all) {}
-Index::Index(const Array& indices) : value_(indices) {}
-Index::Index(std::int64_t value, Integer /*integer*/) : value_(value) {}
+Index::Index(const Slice& slice) : kind_(Kind::slice), slice_(slice) {}
+Index::Index(NewAxis /*axis*/) : kind_(Kind::newaxis) {}
+Index::Index(Ellipsis /*all*/) : kind_(Kind::ellipsis) {}
+Index::Index(const Array& indices) : kind_(Kind::array), array_(indices) {}
+Index::Index(std::int64_t value, Integer /*integer*/) : kind_(Kind::integer), integer_(value) {}
+
+std::variant<std::int64_t, Slice, NewAxis, Ellipsis, Array> Index::value() const {
+  switch (kind_) {
+    case Kind::slice:
+      return slice_;
+    case Kind::newaxis:
+      return newaxis;
+    case Kind::ellipsis:
+      return ellipsis;
+    case Kind::array:
+      return array_;
+    case Kind::integer:
+      break;
+  }
+  return integer_;
+}
 
 Place::Place(const Place& other) = default;
 Place::Place(Place&& other) noexcept = default;

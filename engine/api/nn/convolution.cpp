@@ -161,13 +161,14 @@ ConvPadding::ConvPadding(ConvPadding&& other) noexcept = default;
 ConvPadding& ConvPadding::operator=(const ConvPadding& other) = default;
 ConvPadding& ConvPadding::operator=(ConvPadding&& other) noexcept = default;
 ConvPadding::~ConvPadding() = default;
-ConvPadding::ConvPadding(std::string name) : variant(std::move(name)) {}
-ConvPadding::ConvPadding(const char* name) : variant(std::string(name)) {}
-ConvPadding::ConvPadding(std::vector<std::pair<std::int64_t, std::int64_t>> padding) : variant(std::move(padding)) {}
+ConvPadding::ConvPadding(std::string name) : name_(std::move(name)) {}
+ConvPadding::ConvPadding(const char* name) : name_(name) {}
+ConvPadding::ConvPadding(std::vector<std::pair<std::int64_t, std::int64_t>> pairs)
+    : pairs_(std::move(pairs)), is_name_(false) {}
 
 PaddingPairs resolve_padding(const ConvPadding& padding, const Axes& extents, const Axes& window, const Axes& strides,
                              const Axes& dilation) {
-  if (const auto* pairs = std::get_if<PaddingPairs>(&padding)) {
+  if (const PaddingPairs* pairs = padding.pairs()) {
     if (pairs->size() == extents.size()) return *pairs;
     if (!pairs->empty()) {
       throw ShapeError(
@@ -175,7 +176,7 @@ PaddingPairs resolve_padding(const ConvPadding& padding, const Axes& extents, co
     }
     return PaddingPairs(extents.size(), {0, 0});
   }
-  const std::string& name = std::get<std::string>(padding);
+  const std::string& name = padding.name();
   if (name != "VALID" && name != "SAME" && name != "SAME_LOWER") {
     throw ValueError(fmt::format("padding: \"{}\" is none; write \"VALID\", \"SAME\", \"SAME_LOWER\" or pairs", name));
   }
@@ -350,12 +351,12 @@ Array conv_transpose(const ArrayOperand& x, const ArrayOperand& kernel, const Co
                                  groups, to_string(x.shape()), to_string(kernel.shape())));
   }
   PaddingPairs padding;
-  if (const auto* name = std::get_if<std::string>(&options.padding)) {
+  if (options.padding.pairs() == nullptr) {
     Axes reach;
     for (std::size_t d = 0; d < spatial; ++d) reach.push_back((kernel.dim(static_cast<int>(d)) - 1) * dilation[d] + 1);
-    padding = transposed_padding(*name, reach, strides, options.output_padding);
+    padding = transposed_padding(options.padding.name(), reach, strides, options.output_padding);
   } else {
-    padding = std::get<PaddingPairs>(options.padding);
+    padding = *options.padding.pairs();
     for (std::size_t d = 0; d < std::min(padding.size(), options.output_padding.size()); ++d) {
       padding[d].second += options.output_padding[d];
     }

@@ -26,6 +26,8 @@ OptionalAxes::OptionalAxes(Axes axes) : std::optional<Axes>(std::move(axes)) {}
 OptionalAxes::OptionalAxes(std::initializer_list<std::int64_t> axes) : std::optional<Axes>(Axes(axes)) {}
 OptionalAxes::OptionalAxes(std::int64_t axis, One /*one*/) : std::optional<Axes>(Axes{axis}) {}
 
+const std::pair<Axes, Axes> detail::no_batch;
+
 namespace api {
 
 Axes resolve_axes(const OptionalAxes& axes, int rank, std::string_view op) {

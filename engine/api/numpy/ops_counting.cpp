@@ -82,8 +82,12 @@ Array histogram(const ArrayOperand& x, const ArrayOperand& edges, const std::opt
   return add_up(maximum(bin, 0), where(inside, counted, zeros_like(counted)), bins);
 }
 
+const std::optional<std::pair<double, double>> detail::no_range;
+
 std::pair<Array, Array> histogram(const ArrayOperand& x, std::int64_t bins,
-                                  std::optional<std::pair<double, double>> range, const std::optional<Array>& weights) {
+                                  const std::optional<std::pair<double, double>>& given,
+                                  const std::optional<Array>& weights) {
+  std::optional<std::pair<double, double>> range = given;
   if (bins < 1) throw ValueError(fmt::format("histogram: {} bins; expected at least 1", bins));
   if (range && !(std::isfinite(range->first) && std::isfinite(range->second) && range->first <= range->second)) {
     throw ValueError(fmt::format("histogram: the range is from {} to {}; expected finite numbers, the smaller first",

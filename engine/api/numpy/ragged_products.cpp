@@ -98,8 +98,10 @@ Array einsum(std::string_view equation, const ArrayOperands& operands, DType res
   return convert(einsum(equation, widened), result);
 }
 
+const std::optional<DType> detail::no_dtype;
+
 Array ragged_dot(const ArrayOperand& x, const ArrayOperand& matrices, const ArrayOperand& group_sizes,
-                 std::optional<DType> result) {
+                 const std::optional<DType>& result) {
   const bool fits = x.ndim() == 2 && matrices.ndim() == 3 && group_sizes.ndim() == 1 && x.dim(1) == matrices.dim(1) &&
                     matrices.dim(0) == group_sizes.dim(0);
   if (!fits) {

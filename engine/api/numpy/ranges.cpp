@@ -39,7 +39,8 @@ std::pair<Array, Array> triangle_indices(std::int64_t rows, std::int64_t columns
 
 namespace detail {
 
-Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype) {
+Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, const std::optional<DType>& given) {
+  const DType dtype = given.value_or(int32);
   check_numbers(step, dtype);
   // Distance and stride of 64-bit numbers fit 64 bits without a sign.
   const bool empty = step > 0 ? stop <= start : stop >= start;
@@ -52,7 +53,8 @@ Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dty
   return convert(numbers * step + start, dtype);
 }
 
-Array arange_real(double start, double stop, double step, DType dtype) {
+Array arange_real(double start, double stop, double step, const std::optional<DType>& given) {
+  const DType dtype = given.value_or(float32);
   check_numbers(step, dtype);
   if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step)) {
     throw ValueError(fmt::format("arange: start, stop and step must be finite, got {}, {} and {}", start, stop, step));

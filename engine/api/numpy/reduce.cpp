@@ -117,7 +117,7 @@ Tree reduce_window(const TreeFunction& combine, const Tree& elems, const Tree& i
   const auto entries = [&](const Axes& given) { return given.empty() ? Axes(rank, 1) : given; };
   const Axes strides = entries(options.strides), base = entries(options.base_dilation),
              dilation = entries(options.window_dilation);
-  for (const Axes* list : {&options.window, &strides, &base, &dilation}) {
+  for (const Axes* list : std::initializer_list<const Axes*>{&options.window, &strides, &base, &dilation}) {
     if (list->size() == rank && std::ranges::all_of(*list, [](std::int64_t n) { return n >= 1; })) continue;
     throw ShapeError(
         fmt::format("reduce_window: window, strides and dilations must be {} numbers of 1 or more, one "

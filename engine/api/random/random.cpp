@@ -12,6 +12,10 @@
 #include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
 
+template class lockstep::detail::OutOfLine<std::optional<lockstep::random::Cut>>;
+
+const lockstep::random::Placement lockstep::detail::unplaced;
+
 namespace lockstep::random {
 
 const Placement same_on_all{.cut = {}, .same_on_all = true};

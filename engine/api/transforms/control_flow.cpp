@@ -136,6 +136,21 @@ TracedTree traced_body(const LoopBody& body, const FlatArguments& flat, const ir
 
 }  // namespace
 
+std::function<Tree(const Tree&)> of_one(TreeFunction function) {
+  return [function = std::move(function)](const Tree& tree) { return function({tree}); };
+}
+
+LoopBody scan_body(TreeFunction function, bool takes_x) {
+  return [function = std::move(function), takes_x](const Tree& carry, const Tree& x) {
+    const Tree result = takes_x ? function({carry, x}) : function({carry});
+    return std::pair(result.items()[0], result.items()[1]);
+  };
+}
+
+std::function<Tree(const Array&, const Tree&)> fori_body(TreeFunction function) {
+  return [function = std::move(function)](const Array& i, const Tree& carry) { return function({Tree(i), carry}); };
+}
+
 std::pair<Tree, Tree> scan(const LoopBody& body, const Tree& init, const Tree& xs, const ScanOptions& options) {
   Start start(init);
   const Tree rows = api::strong(xs);

@@ -142,4 +142,6 @@ Function parse_function(std::string_view text) {
 
 std::int64_t collectives_executed() { return api::collectives_run(); }
 
+Function::Function(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
 }  // namespace lockstep

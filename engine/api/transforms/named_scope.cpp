@@ -12,16 +12,16 @@ struct NamedScope::Impl {
   tracing::ScopeName name;
 };
 
-NamedScope::NamedScope(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+NamedScope::NamedScope(detail::Owned<Impl> impl) : impl_(std::move(impl)) {}
 
 NamedScope::NamedScope(std::string_view name) {
   const std::string outer = tracing::is_open() ? tracing::scope_path() : place::layer();
-  impl_ = std::make_unique<Impl>(outer.empty() ? std::string(name) : outer + "/" + std::string(name));
+  impl_ = detail::Owned<Impl>::make(outer.empty() ? std::string(name) : outer + "/" + std::string(name));
 }
 
 NamedScope::~NamedScope() = default;
 
-NamedScope NamedScope::at(std::string path) { return NamedScope(std::make_unique<Impl>(std::move(path))); }
+NamedScope NamedScope::at(std::string path) { return NamedScope(detail::Owned<Impl>::make(std::move(path))); }
 
 class detail::LayerPlace : public place::Layer {
  public:

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
+#include <lockstep/partition_call.h>
 #include <lockstep/partitioned.h>
 
 #include "engine/api/transforms/bind.h"
@@ -186,6 +187,8 @@ std::vector<Array> without_single_axes(std::vector<Array> arguments, const Cut& 
 
 namespace detail {
 
+namespace {
+
 PartitionCall call_of(const PartitionOptions& options) {
   return {.mesh = options.mesh,
           .in = leaf_layouts(options.in),
@@ -193,6 +196,12 @@ PartitionCall call_of(const PartitionOptions& options) {
           .is_explicit = options.is_explicit,
           .contraction_blocks = options.contraction_blocks,
           .keep_cut = options.keep_cut};
+}
+
+}  // namespace
+
+Tree partition_call(const TreeFunction& function, const PartitionOptions& options, std::vector<Tree> arguments) {
+  return partition_call(function, call_of(options), std::move(arguments));
 }
 
 Tree partition_call(const TreeFunction& function, const PartitionCall& options, std::vector<Tree> arguments) {

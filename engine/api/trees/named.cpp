@@ -12,6 +12,5 @@ void detail::refuse_repeated_name(const std::string& name) {
 
 template class Named<std::string>;
 template class Named<double>;
-template class Named<Array>;
 
 }  // namespace lockstep

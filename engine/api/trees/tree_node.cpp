@@ -57,6 +57,14 @@ MemberKeys::MemberKeys(const char* const* names, std::size_t count) : places_(ne
 
 MemberKeys::~MemberKeys() { delete[] places_; }
 
+FixedNumber fixed_number(const Tree& tree) {
+  const StaticValue& value = tree.fixed();
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return {*integer, 0, false};
+  if (const auto* real = std::get_if<double>(&value)) return {0, *real, true};
+  const auto* truth = std::get_if<bool>(&value);
+  return {truth != nullptr && *truth ? 1 : 0, 0, false};
+}
+
 void check_items(std::size_t items, std::size_t expected) {
   if (items >= expected) return;
   throw StateError(fmt::format("tree: a list of {} items cannot be read as {}; give one item each", items, expected));
@@ -64,8 +72,12 @@ void check_items(std::size_t items, std::size_t expected) {
 
 }  // namespace detail
 
-Tree::Tree(StaticValue value) : node_(detail::TreeNode::make(0, nullptr)), kind_(Kind::fixed) {
-  node_->fixed = std::move(value);
+Tree Tree::fixed_tree(StaticValue value) {
+  Tree tree;
+  tree.node_ = detail::TreeNode::make(0, nullptr);
+  tree.node_->fixed = std::move(value);
+  tree.kind_ = Kind::fixed;
+  return tree;
 }
 
 Tree Tree::list(std::vector<Tree> items) {

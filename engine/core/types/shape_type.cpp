@@ -61,6 +61,7 @@ std::int64_t Shape::size() const {
   return product;
 }
 
+std::span<const std::int64_t> Shape::dims() const { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
 std::vector<std::int64_t> Shape::to_vector() const { return {begin(), end()}; }
 
 void Shape::append(std::int64_t extent) { *this = insert(rank_, extent); }

@@ -1,5 +1,6 @@
 #include "engine/exchange/stablehlo/importer.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>

@@ -116,4 +116,6 @@ Array einsum_dense(const Scope& scope, const ArrayOperand& given, const EinsumDe
   return y + spread(bias, equation.result, own);
 }
 
+template class detail::OutOfLine<std::map<char, std::int64_t>>;
+
 }  // namespace lockstep

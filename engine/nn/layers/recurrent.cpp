@@ -141,4 +141,7 @@ Array bidirectional(const Scope& scope, const ArrayOperand& x,
   return concatenate({layer(scope["forward"], x, false), layer(scope["backward"], x, true)}, -1);
 }
 
+const SequenceOptions<Array> detail::no_sequence;
+const SequenceOptions<LstmState> detail::no_lstm_sequence;
+
 }  // namespace lockstep

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/ops/rules/define.h"
 #include "engine/ops/rules/layout.h"
 

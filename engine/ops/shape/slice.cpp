@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <lockstep/backend/round_up.h>
 
 #include "engine/ops/rules/define.h"

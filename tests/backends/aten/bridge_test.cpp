@@ -1,3 +1,5 @@
+#include <complex>
+
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
