@@ -52,7 +52,7 @@ class LOCKSTEP_API Attrs {
   const AttrValue& at(std::string_view name) const;
   template <class T>
   const T& get(std::string_view name) const {
-    const T* value = std::get_if<T>(place(name));
+    const T* value = std::get_if<T>(&at(name));
     if (value == nullptr) wrong_kind(name);
     return *value;
   }
@@ -71,7 +71,6 @@ class LOCKSTEP_API Attrs {
   struct Shared;
 
   static Attrs of(std::vector<Entry> sorted);
-  const AttrValue* place(std::string_view name) const;  // of at()
   [[noreturn]] void wrong_kind(std::string_view name) const;
 
   detail::SharedObject<const Shared> shared_;  // null where there is no entry
