@@ -116,9 +116,9 @@ class LOCKSTEP_API TreeLoader {
  private:
   Tree next_tree();
 
-  Tree structure_;                                                 ///< Its leaves stand for the tables.
+  Tree structure_;                                                       ///< Its leaves stand for the tables.
   lockstep::detail::SharedObject<const std::vector<HostTable>> tables_;  ///< In order of path.
-  std::string weight_;                                             ///< Empty: there is no place for weights.
+  std::string weight_;                                                   ///< Empty: there is no place for weights.
   LoaderOptions options_;
   Position position_;
 };

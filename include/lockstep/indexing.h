@@ -35,7 +35,7 @@ enum class IndexMode : std::uint8_t { clip, fill, wrap, promise_in_bounds };
 
 namespace detail {
 LOCKSTEP_API extern const std::optional<Operand> no_fill;  ///< Nothing.
-}
+}  // namespace detail
 
 // ---- XLA's gather and scatter ----------------------------------------------------------------------------------------
 
@@ -46,8 +46,8 @@ struct GatherDims {
   Axes offset_dims;           ///< Of the result: those that run through a window.
   Axes collapsed_slice_dims;  ///< Of the operand: windows of extent 1, left out of the result.
   Axes start_index_map;       ///< Of the operand: which one each element of an index vector counts.
-  detail::OutOfLine<Axes> operand_batching_dims =
-      {};  ///< Of the operand: matched with those of the indices, one window a pair.
+  /// Of the operand: matched with those of the indices, one window a pair.
+  detail::OutOfLine<Axes> operand_batching_dims = {};
   detail::OutOfLine<Axes> start_indices_batching_dims = {};  ///< Their partners among the dimensions of the indices.
 };
 /// As jax.lax.ScatterDimensionNumbers.

@@ -115,10 +115,12 @@ LOCKSTEP_API GradientTransformation chain(std::vector<GradientTransformation> tr
 }  // namespace lockstep::optim
 
 namespace lockstep::detail {
+/// optim::chain of transformations that are given as arguments.
 LOCKSTEP_API optim::GradientTransformation chain(std::initializer_list<optim::GradientTransformation> transformations);
-}
+}  // namespace lockstep::detail
 
 namespace lockstep::optim {
+/// The same of transformations that are given as arguments.
 template <class... Ts>
 GradientTransformation chain(GradientTransformation first, Ts... rest) {
   return lockstep::detail::chain({std::move(first), std::move(rest)...});

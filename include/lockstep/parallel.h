@@ -116,7 +116,8 @@ class LOCKSTEP_API Layout {
  private:
   void keep(std::map<std::int64_t, DimensionAxes> cuts);
 
-  detail::SharedObject<const std::map<std::int64_t, DimensionAxes>> cuts_;  // null where there are none; copies share them
+  detail::SharedObject<const std::map<std::int64_t, DimensionAxes>>
+      cuts_;  // null where there are none; copies share them
 };
 LOCKSTEP_API extern const Layout replicated;  ///< Whole on every shard.
 /// Dimension `dim` cut along one axis, or along several: `sharded({"data", "model"}, 1)`.

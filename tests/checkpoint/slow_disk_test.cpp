@@ -59,8 +59,8 @@ void save_as_asked() {
   manager.wait();
 }
 
-std::string command(const fs::path& folder, const std::string& fault, const std::string& how, int rank,
-                    const std::string& communicator) {
+std::string slow_command(const fs::path& folder, const std::string& fault, const std::string& how, int rank,
+                         const std::string& communicator) {
   return "LOCKSTEP_COMMUNICATOR=" + communicator + " LOCKSTEP_TEST_FAULT=" + fault + " LOCKSTEP_TEST_SAVE='" + how +
          "' LOCKSTEP_TEST_RANK=" + std::to_string(rank) + " LOCKSTEP_TEST_FOLDER='" + folder.string() +
          "' LOCKSTEP_FLIGHT_RECORDER='" + folder.string() + "' LOCKSTEP_COLLECTIVE_TIMEOUT=1 " + mpirun(2) +
@@ -94,7 +94,7 @@ TEST_CASE("fault: a disk slower than the time limit is waited for, and who is st
     for (const std::string communicator : {"shared_memory", "mpi"}) {
       cases.push_back(c);
       for (const char* fault : {"slow", "stopped"}) {
-        commands.push_back(command(folders.emplace_back().path(), fault, c.how, c.rank, communicator));
+        commands.push_back(slow_command(folders.emplace_back().path(), fault, c.how, c.rank, communicator));
       }
     }
   }

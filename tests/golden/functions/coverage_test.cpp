@@ -104,7 +104,9 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
   std::vector<std::string> lines;
   bool inside = false;
   for (std::string line; std::getline(file, line);) {
-    if (line == "namespace detail {" || line == "namespace lax {" || line == "namespace special {") inside = true;
+    if (line == "namespace detail {" || line == "namespace lockstep::detail {" || line == "namespace lax {" ||
+        line == "namespace special {")
+      inside = true;
     if (!inside) lines.push_back(line);
     if (line.rfind("}  // namespace ", 0) == 0) inside = false;
   }
