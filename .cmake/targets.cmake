@@ -71,7 +71,7 @@ function(lockstep_add_backend name)
   endif()
   target_link_libraries(${target}
     PUBLIC lockstep_headers PRIVATE lockstep_deps::fmt ${backend_LIBRARIES} Threads::Threads)
-  if(backend_PRECOMPILE)
+  if(backend_PRECOMPILE AND NOT CMAKE_UNITY_BUILD)
     target_precompile_headers(${target} PRIVATE ${backend_PRECOMPILE})
   endif()
 endfunction()

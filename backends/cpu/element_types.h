@@ -31,6 +31,7 @@ inline float rounded_to_odd(double x) {
 template <class T>
 requires std::is_integral_v<T>
 float rounded_to_odd(T x) {
+  if constexpr (sizeof(T) <= 2) return static_cast<float>(x);  // exact
   const bool negative = std::is_signed_v<T> && x < T{0};
   std::uint64_t magnitude = static_cast<std::uint64_t>(x);
   if (negative) magnitude = std::uint64_t{0} - magnitude;

@@ -51,7 +51,12 @@ void fold(const ReducedAxes& axes, const KernelArguments& arguments) {
       const T* from = x + block[0] + b * block_step[0];
       Sum sum = F::template first<Sum>();
       elements.for_each_row([&](const auto& row, std::int64_t n, const auto& step) {
-        for (std::int64_t i = 0; i < n; ++i) sum = F{}(sum, static_cast<Sum>(from[row[0] + i * step[0]]));
+        const T* const first = from + row[0];
+        if (step[0] == 1) {  // Vectorised.
+          for (std::int64_t i = 0; i < n; ++i) sum = F{}(sum, static_cast<Sum>(first[i]));
+        } else {
+          for (std::int64_t i = 0; i < n; ++i) sum = F{}(sum, static_cast<Sum>(first[i * step[0]]));
+        }
       });
       *out++ = static_cast<T>(sum);
     }
