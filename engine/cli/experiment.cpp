@@ -47,8 +47,20 @@ Dataset synthetic(const SyntheticOptions& o, std::uint64_t draw) {
   const std::vector<Array> keys = {random::fold_in(random::key(7), 0), random::fold_in(random::key(7), draw)};
   const Array classes = random::normal(keys[0], {o.classes, o.height, o.width, o.channels});
   const Array labels = convert(remainder(arange(o.rows), o.classes), int32);
-  const Array noise = random::normal(keys[1], {o.rows, o.height, o.width, o.channels});
-  return {host_table<float>(0.25 * take(classes, labels, 0) + noise), host_table<std::int32_t>(labels), o.classes};
+  // Piece by piece: all at once would take six times the memory of what is kept.
+  const std::int64_t rows = std::min<std::int64_t>(o.rows, 128);
+  const Shape shape{o.rows, o.height, o.width, o.channels};
+  data::HostTable images{{float32, shape, {}}, std::vector<std::byte>(static_cast<std::size_t>(shape.size()) * 4)};
+  auto to = data::elements<float>(images).begin();
+  for (std::int64_t first = 0; first < o.rows; first += rows) {
+    const std::int64_t kept = std::min(rows, o.rows - first);
+    const Array noise = random::normal(keys[1], {rows, o.height, o.width, o.channels}, float32,
+                                       {.cut = random::Cut{.dim = 0, .axes = {}, .block = first / rows}});
+    const Array of_class = take(classes, slice_in_dim(labels, first, first + kept, 0), 0);
+    const std::vector<float> piece = (0.25 * of_class + slice_in_dim(noise, 0, kept, 0)).to_vector<float>();
+    to = std::copy(piece.begin(), piece.end(), to);
+  }
+  return {std::move(images), host_table<std::int32_t>(labels), o.classes};
 }
 
 DataSets load_synthetic(const TrainArguments&, NamedOptions& options) {

@@ -22,6 +22,8 @@ namespace lockstep::random {
 struct Cut {
   std::int64_t dim = 0;  ///< Of the block that a replica draws.
   AxisSet axes = {};     ///< Mesh axes whose replicas have the blocks.
+  /// Without axes, the number of the block to draw, which gives a large array piece by piece; -1 without blocks.
+  std::int64_t block = -1;
 };
 }  // namespace lockstep::random
 

@@ -22,6 +22,10 @@ void check_placement(std::string_view op, const Array& key, const Placement& pla
     throw MeshError(fmt::format("random::{}: a draw is either cut or the same on all replicas, not both", op));
   }
   if (placement.cut) {
+    if (placement.cut->block >= 0 && !placement.cut->axes.empty()) {
+      throw MeshError(
+          fmt::format("random::{}: a cut has axes, whose replicas have the blocks, or a block, not both", op));
+    }
     for (const std::string& axis : placement.cut->axes) tracing::bound_axes().size(axis, fmt::format("random::{}", op));
     return;
   }
@@ -39,9 +43,13 @@ Array draw(const ir::Primitive& primitive, std::string_view op, const Array& key
   check_key(op, key);
   check_placement(op, key, placement);
   attrs = attrs.with("shape", shape.to_vector());
-  if (!placement.cut || placement.cut->axes.empty()) return api::bind_one(primitive, {key}, std::move(attrs));
+  const bool has_block = placement.cut && placement.cut->block >= 0;
+  if (!has_block && (!placement.cut || placement.cut->axes.empty())) {
+    return api::bind_one(primitive, {key}, std::move(attrs));
+  }
   const std::int64_t dim = normalize_axis(placement.cut->dim, shape.rank(), fmt::format("random::{}", op));
-  return api::bind_one(primitive, {key, block_index(placement.cut->axes)}, attrs.with("cut", dim));
+  const Array block = has_block ? convert(array(placement.cut->block), int32) : block_index(placement.cut->axes);
+  return api::bind_one(primitive, {key, block}, attrs.with("cut", dim));
 }
 
 }  // namespace
