@@ -117,6 +117,8 @@ endfunction()
 function(lockstep_test_environment test)
   set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT LOCKSTEP_VERIFY=1)  # ir::verify on both sides of every pass
   set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT LOCKSTEP_CHECK_KEYS=0)  # many draw from one key on purpose
+  # OpenMP's threads sleep where they wait: a core that spins is taken from the tests that run at the same time.
+  set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT OMP_WAIT_POLICY=passive)
   lockstep_sanitizer_environment(${test})
 endfunction()
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -37,21 +38,34 @@ const std::vector<WorkloadCase> workload_cases = {
     {"gpt", 1e-6, {6.791269592679561, 6.789624398322282, 6.651899006927541}},
 };
 
-std::vector<double> workload_losses(const WorkloadCase& c, const DataParallelOptions& options) {
-  const Workload workload = find_workload(c.workload);
+/// A workload with its first weights and batches, which are drawn once for all ways to train on them.
+struct DrawnWorkload {
+  Workload workload;
+  Tree weights;
+  Tree state;
+  Tree batches;
+};
+
+DrawnWorkload drawn(const WorkloadCase& c) {
+  Workload workload = find_workload(c.workload);
+  auto [weights, state] = workload.model.init(random::key(0), workload.x);
+  Tree batches = draw_batches(workload, 1, 8);
+  return {std::move(workload), std::move(weights), std::move(state), std::move(batches)};
+}
+
+std::vector<double> workload_losses(const DrawnWorkload& drawn, std::size_t steps, const DataParallelOptions& options) {
+  const Workload& workload = drawn.workload;
   const auto loss = [&](const Tree& w, const Tree& state, const Batch& b) {
     auto [logits, next] = workload.model.stateless_call(w, state, b.x, true, {.rows = b.weight});
     return WithAux{softmax_cross_entropy(logits, b.y, b.weight), next, {}};
   };
   const TrainStep step = data_parallel(workload.model, loss, workload.optimizer(), options);
-  const auto [weights, model_state] = workload.model.init(random::key(0), workload.x);
-  const Tree batches = draw_batches(workload, 1, 8);
-  TrainState state = step.init(weights, model_state);
+  TrainState state = step.init(drawn.weights, drawn.state);
   std::vector<double> all;
-  for (std::size_t i = 0; i < c.losses.size(); ++i) {
+  for (std::size_t i = 0; i < steps; ++i) {
     const auto k = static_cast<std::int64_t>(i);
-    auto [next, logs] =
-        step(std::move(state), {batches.at("x").array()[k], batches.at("y").array()[k], ones({workload.rows()})});
+    auto [next, logs] = step(std::move(state), {drawn.batches.at("x").array()[k], drawn.batches.at("y").array()[k],
+                                                ones({workload.rows()})});
     state = std::move(next);
     all.push_back(logs.at("loss").item<float>());
   }
@@ -63,13 +77,15 @@ std::vector<double> workload_losses(const WorkloadCase& c, const DataParallelOpt
 TEST_CASE("the first steps of the timed models have the losses that JAX computes in float64") {
   for (const WorkloadCase& c : workload_cases) {
     CAPTURE(c.workload);
+    const DrawnWorkload workload = drawn(c);
     for (const auto& [shards, precision, tolerance] :
          {std::tuple{2, Precision::float32, c.tolerance}, std::tuple{8, Precision::float32, c.tolerance},
           std::tuple{2, Precision::bfloat16, 2e-2}}) {
       CAPTURE(shards);
       CAPTURE(lockstep::name(precision));
-      const std::vector<double> found =
-          workload_losses(c, {.devices = devices("cpu:0-1"), .shards = shards, .precision = precision});
+      const std::vector<double> found = workload_losses(
+          workload, c.losses.size(), {.devices = devices("cpu:0-1"), .shards = shards, .precision = precision});
+      REQUIRE(found.size() == c.losses.size());
       for (std::size_t i = 0; i < found.size(); ++i) {
         CAPTURE(i);
         CHECK(std::abs(found[i] - c.losses[i]) <= tolerance * c.losses[i]);

@@ -14,17 +14,21 @@
 #include "benches/optimizer_step.h"
 #include "benches/workloads.h"
 #include "tests/start/mapped_libraries.h"
+#include "tests/support/drawn_cases.h"
 #include "tests/support/launcher.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::tests {
 namespace {
 
+/// A step calls the same kernels each time: the long tests take many nevertheless.
+int steps_taken() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int steps = 2;
+  return 2;
 #else
-constexpr int steps = 20;
+  return tries_all() ? 20 : 3;
 #endif
+}
 
 bool has_libtorch() { return is_mapped("libtorch_cpu"); }
 
@@ -69,7 +73,7 @@ TEST_CASE("training steps of models load no LibTorch") {
   for (const std::string_view name : benches::workload_names()) {
     CAPTURE(name);
     const benches::Workload workload = benches::find_workload(name);
-    Training(workload, {.devices = devices("cpu:0-1"), .shards = 2}).take(steps);
+    Training(workload, {.devices = devices("cpu:0-1"), .shards = 2}).take(steps_taken());
     REQUIRE_FALSE(has_libtorch());
     Training(workload, {.devices = devices("cpu:0-1"), .shards = 8, .precision = Precision::bfloat16}).take(1);
     REQUIRE_FALSE(has_libtorch());
@@ -81,7 +85,7 @@ TEST_CASE("updates of an optimizer alone load no LibTorch") {
   const TemporaryFolder folder;
   benches::write_optimizer_inputs("adam10m", folder.path());
   const auto update = benches::optimizer_step("adam10m", folder.path(), nullptr);
-  for (int i = 0; i < steps; ++i) update();
+  for (int i = 0; i < steps_taken(); ++i) update();
   CHECK_FALSE(has_libtorch());
 }
 
@@ -104,7 +108,7 @@ TEST_CASE("fit with validation, rows in an order of its own and logs loads no Li
   auto [weights, state] = model.init(random::key(0), x);
   int validations = 0;
   fit(step, step.init(std::move(weights), std::move(state)), training,
-      {.steps = steps,
+      {.steps = steps_taken(),
        .validate =
            [&](const Tree& now) {
              ++validations;
@@ -117,7 +121,7 @@ TEST_CASE("fit with validation, rows in an order of its own and logs loads no Li
 }
 
 TEST_CASE("what each launched process does" * doctest::skip()) {
-  Training(benches::find_workload("mlp"), {.devices = devices("cpu:0"), .shards = 8}).take(steps);
+  Training(benches::find_workload("mlp"), {.devices = devices("cpu:0"), .shards = 8}).take(steps_taken());
   Training(benches::find_workload("cnn"), {.devices = devices("cpu:0"), .shards = 8}).take(1);
   std::printf("of %d: %s.\n", world()->size(), has_libtorch() ? "loaded" : "not loaded");
   world()->barrier();

@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <stdlib.h>
@@ -36,8 +38,10 @@ class TemporaryFolder {
 };
 
 inline std::string file_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();  // by blocks: character by character takes long in a test, which is hardly optimised
+  return std::move(text).str();
 }
 
 }  // namespace lockstep::tests
