@@ -110,11 +110,12 @@ ReferenceArray reference_from_bytes(const ArrayType& type, std::span<const std::
     throw ValueError("reference_from_bytes: got " + std::to_string(bytes.size()) + " bytes for " + to_string(type) +
                      ", expected " + std::to_string(step * count));
   }
+  const bool holds_floats = is_float(type.dtype), holds_complexes = is_complex(type.dtype);
   for (std::size_t i = 0; i < count; ++i) {
     const std::byte* from = bytes.data() + i * step;
-    if (is_float(type.dtype)) {
+    if (holds_floats) {
       array.floats()[i] = read_float(type.dtype, from);
-    } else if (is_complex(type.dtype)) {
+    } else if (holds_complexes) {
       const DType part = part_of(type.dtype);
       array.complexes()[i] = {read_float(part, from), read_float(part, from + step / 2)};
     } else {
@@ -129,11 +130,12 @@ std::vector<std::byte> reference_to_bytes(const ReferenceArray& array) {
   const std::size_t step = size_of(dtype);
   const auto count = static_cast<std::size_t>(array.type.size());
   std::vector<std::byte> bytes(step * count);
+  const bool holds_floats = is_float(dtype), holds_complexes = is_complex(dtype);
   for (std::size_t i = 0; i < count; ++i) {
     std::byte* to = bytes.data() + i * step;
-    if (is_float(dtype)) {
+    if (holds_floats) {
       write_float(dtype, array.floats()[i], to);
-    } else if (is_complex(dtype)) {
+    } else if (holds_complexes) {
       write_float(part_of(dtype), array.complexes()[i].real(), to);
       write_float(part_of(dtype), array.complexes()[i].imag(), to + step / 2);
     } else {

@@ -1,5 +1,7 @@
 #include "engine/runtime/barrier.h"
 
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #if defined(__x86_64__)
@@ -23,11 +25,20 @@ void pause_briefly() {
 constexpr int spins_with_a_core_each = 5000;
 constexpr int spins_when_crowded = 20;
 
+/// OpenMP's variable for programs that share their cores with others: waiting threads sleep.
+bool shall_sleep() {
+  static const bool passive = [] {
+    const char* const policy = std::getenv("OMP_WAIT_POLICY");
+    return policy != nullptr && (std::string_view(policy) == "passive" || std::string_view(policy) == "PASSIVE");
+  }();
+  return passive;
+}
+
 }  // namespace
 
 Waiter::Waiter(int threads) {
   const unsigned cores = std::thread::hardware_concurrency();
-  spins_ = static_cast<unsigned>(threads) <= cores ? spins_with_a_core_each : spins_when_crowded;
+  spins_ = static_cast<unsigned>(threads) <= cores && !shall_sleep() ? spins_with_a_core_each : spins_when_crowded;
 }
 
 void Waiter::wait(const std::atomic<std::uint32_t>& value, std::uint32_t old) const {

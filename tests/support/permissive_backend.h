@@ -39,16 +39,28 @@ class PermissiveKernel final : public backend::Kernel {
 
   static std::vector<std::byte> elements(const ArrayView& view) {
     const std::size_t width = size_of(view.dtype);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(view.shape.size()) * width);
-    for (std::int64_t i = 0; i < view.shape.size(); ++i) {
+    const std::int64_t size = view.shape.size();
+    const int rank = view.shape.rank();
+    std::vector<std::byte> bytes(static_cast<std::size_t>(size) * width);
+    if (size == 0) return bytes;
+    // Row by row along the last dimension.
+    const std::int64_t row = rank == 0 ? 1 : view.shape[rank - 1];
+    const std::int64_t stride = rank == 0 ? 1 : view.strides[static_cast<std::size_t>(rank - 1)];
+    std::byte* to = bytes.data();
+    for (std::int64_t i = 0; i < size / row; ++i) {
       std::int64_t rest = i;
       std::int64_t offset = 0;
-      for (int d = view.shape.rank() - 1; d >= 0; --d) {
+      for (int d = rank - 2; d >= 0; --d) {
         offset += rest % view.shape[d] * view.strides[static_cast<std::size_t>(d)];
         rest /= view.shape[d];
       }
-      std::memcpy(bytes.data() + static_cast<std::size_t>(i) * width,
-                  static_cast<const std::byte*>(view.data) + offset * static_cast<std::int64_t>(width), width);
+      const std::byte* from = static_cast<const std::byte*>(view.data) + offset * static_cast<std::int64_t>(width);
+      const std::int64_t together = stride == 1 ? row : 1;
+      for (std::int64_t k = 0; k < row; k += together) {
+        const std::size_t count = static_cast<std::size_t>(together) * width;
+        std::memcpy(to, from + k * stride * static_cast<std::int64_t>(width), count);
+        to += count;
+      }
     }
     return bytes;
   }
