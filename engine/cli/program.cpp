@@ -23,6 +23,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/options.h"
 #include "engine/cli/settings.h"
+#include "engine/core/quoting.h"
 
 namespace lockstep::cli {
 namespace {
@@ -181,7 +182,7 @@ int parsed_and_run(int argc, char** argv) {
 
 /// Prints it, tells the other processes, and returns the exit code.
 int ended(int code, const char* text) {
-  fmt::print(stderr, "lockstep: {}\n", text);
+  fmt::print(stderr, "lockstep: {}\n", printable(text, Lines::kept));
   abort_processes(text);
   return code;
 }

@@ -14,6 +14,7 @@
 #include "engine/cli/reports.h"
 #include "engine/cli/run_folder.h"
 #include "engine/cli/settings.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::cli {
 namespace {
@@ -142,7 +143,11 @@ detail::Callbacks callbacks_of(const RunFolder& folder, const ReportOptions& rep
 
 /// What `--config` and `verify` make the run again from, and what it came to.
 void write_record(const std::filesystem::path& path, const std::string& text) {
-  if (!write_text(path, text)) throw CheckpointError(path.string() + " cannot be written; free the disk");
+  try {
+    files::replace_text(path, text);
+  } catch (const files::FileError& error) {
+    throw CheckpointError(fmt::format("{} cannot be written: {}; free the disk", path.string(), error.why()));
+  }
 }
 
 void write_trace(const TrainArguments& a, const Profile& profile) {

@@ -4,11 +4,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <lockstep/error.h>
 
 #include "engine/data/files/file_bytes.h"
+#include "engine/data/files/mapped_file.h"
 
 namespace lockstep::data {
 namespace {
@@ -27,15 +29,13 @@ struct GzipFile::Handle {
 };
 
 GzipFile::GzipFile(std::filesystem::path path) : name_(path.string()), handle_(std::make_unique<Handle>()) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) fail_in_gzip(name_, "no such file; check the folder given for the data");
-  if (!std::filesystem::is_regular_file(status))
-    fail_in_gzip(name_, "is no regular file; give a plain or gzip IDX file");
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) fail_in_gzip(name_, "size cannot be read: " + error.message());
-  handle_->file = gzopen(name_.c_str(), "rb");
+  files::Descriptor file = open_data_file(path, "read_idx");
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) fail_in_gzip(name_, std::string("cannot be read: ") + std::strerror(errno));
+  const auto size = static_cast<std::uintmax_t>(status.st_size);
+  handle_->file = gzdopen(file.get(), "rb");
   if (handle_->file == nullptr) fail_in_gzip(name_, std::string("cannot be opened: ") + std::strerror(errno));
+  static_cast<void>(file.release());  // it is closed with the other
   // gzdirect looks at the first bytes: 1 means that there is no gzip header.
   longest_ = gzdirect(handle_->file) == 1 ? size : size * largest_deflate_ratio;
 }
