@@ -110,7 +110,8 @@ class Commands {
     add_train_options(add("train", "Train a model on a data set, sharded over devices",
                           [this] {
                             const TrainArguments arguments = finished(train_);
-                            return arguments.seeds.empty() ? train(arguments) : train_seeds(arguments);
+                            return arguments.seeds.empty() ? train(arguments, {}, OnSignal::save_and_stop)
+                                                           : train_seeds(arguments);
                           }),
                       train_, true);
     add_train_options(add("summary", "A model's variables", [this] { return summarize(finished(train_)); }), train_,

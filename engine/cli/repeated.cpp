@@ -70,7 +70,7 @@ int train_seeds(const TrainArguments& arguments) {
     one.seed = first + n;
     one.run = run_of(one.seed);
     one.resume = arguments.resume && std::filesystem::exists(one.run);
-    if (const int code = train(one); code != success) return code;
+    if (const int code = train(one, {}, OnSignal::save_and_stop); code != success) return code;
     if (world()->rank() == 0) fingerprints += written_fingerprint(one.run).value_or("none");
     all.runs.push_back(one.run);
   }
