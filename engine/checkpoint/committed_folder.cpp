@@ -182,12 +182,7 @@ namespace {
 
 /// A regular file to read; another one is named, and what it is.
 files::Descriptor opened(const std::filesystem::path& path, files::Links links) {
-  try {
-    return files::open_to_read(path, links);
-  } catch (const files::FileError& error) {
-    if (error.error() != 0) throw CheckpointError("[checkpoint] " + std::string(error.what()));
-    throw CheckpointError("[checkpoint] " + path.string() + " is no regular file: " + error.why());
-  }
+  return files::with_error<CheckpointError>("checkpoint", [&] { return files::open_to_read(path, links); });
 }
 
 std::uint64_t size_of_file(const files::Descriptor& descriptor, const std::filesystem::path& path) {
