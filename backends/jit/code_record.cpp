@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <lockstep/error.h>
@@ -22,14 +24,34 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-void write_file(const std::filesystem::path& file, std::ios::openmode mode, std::span<const char> bytes) {
-  std::ofstream out(file, std::ios::binary | mode);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out.flush();
-  if (!out) {
-    throw BackendError("jit backend: " + file.string() +
-                       " cannot be written; unset LOCKSTEP_PERF_MAP, or set LOCKSTEP_DUMP_CODE to a folder that can");
+/// Whether that is a regular file of this user: what another one has put under a name that all can tell is left alone.
+bool is_own_file(int descriptor) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
+}
+
+bool write_all(int descriptor, std::span<const char> bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t wrote = ::write(descriptor, bytes.data() + done, bytes.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return false;
+    done += static_cast<std::size_t>(wrote);
   }
+  return true;
+}
+
+/// Follows no link. `more`: O_APPEND, or O_TRUNC.
+void write_file(const std::filesystem::path& file, int more, std::span<const char> bytes) {
+  const int descriptor = ::open(
+      file.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (more & O_APPEND), 0644);
+  bool is_written = descriptor >= 0 && is_own_file(descriptor);
+  if (is_written && (more & O_TRUNC) != 0) is_written = ::ftruncate(descriptor, 0) == 0;
+  is_written = is_written && write_all(descriptor, bytes);
+  if (descriptor >= 0) is_written = ::close(descriptor) == 0 && is_written;
+  if (is_written) return;
+  throw BackendError("jit backend: " + file.string() +
+                     " cannot be written, or is no file of this user's own; unset LOCKSTEP_PERF_MAP, or set "
+                     "LOCKSTEP_DUMP_CODE to a folder that can");
 }
 
 /// Of letters and digits, so that it is a file's name and one word in a shell.
@@ -57,13 +79,12 @@ void CodeRecord::add(std::span<const std::byte> code, std::string_view label) {
     std::ostringstream line;
     line << std::hex << reinterpret_cast<std::uintptr_t>(code.data()) << ' ' << code.size() << " lockstep:" << label
          << '\n';
-    write_file(map_, std::ios::app, line.str());
+    write_file(map_, O_APPEND, line.str());
   }
   if (folder_.empty()) return;
   std::error_code ignored;  // the file then cannot be written
   std::filesystem::create_directories(folder_, ignored);
-  write_file(folder_ / file_name(number_++, label), std::ios::trunc,
-             {reinterpret_cast<const char*>(code.data()), code.size()});
+  write_file(folder_ / file_name(number_++, label), O_TRUNC, {reinterpret_cast<const char*>(code.data()), code.size()});
 }
 
 }  // namespace lockstep::backend::jit

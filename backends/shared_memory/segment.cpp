@@ -8,8 +8,10 @@
 #include <string>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <lockstep/error.h>
@@ -32,6 +34,14 @@ std::uint64_t file_bytes(int processes) {
   return rings_bytes(processes) + window_bytes * static_cast<std::uint64_t>(processes * Communicator::windows);
 }
 
+/// Reading beyond the end would end the process.
+File of_length(File file, std::uint64_t bytes) {
+  struct stat status {};
+  if (::fstat(file.descriptor(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) == bytes) return file;
+  throw CommunicatorError("shared_memory: process 0's file has " + std::to_string(status.st_size) +
+                          " bytes, expected " + std::to_string(bytes) + "; let all processes run the same program.");
+}
+
 }  // namespace
 
 Mapping::Mapping(const File& file, std::uint64_t offset, std::size_t bytes) {
@@ -49,18 +59,22 @@ Mapping::~Mapping() {
 }
 
 File Segment::make(const Job& job) {
-  File file(::memfd_create("lockstep", MFD_CLOEXEC));
+  File file(::memfd_create("lockstep", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   rlimit limit{};
   const std::uint64_t bytes = file_bytes(job.size);
   // A file beyond the limit would end the process with a signal.
   const bool fits =
       ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
   if (!file.is_open() || !fits || ::ftruncate(file.descriptor(), static_cast<off_t>(bytes)) != 0) return {};
+  // Its length stays as it is, whoever has it: a shorter one would end processes that read it. A system that knows no
+  // seals does without.
+  static_cast<void>(::fchmod(file.descriptor(), S_IRUSR | S_IWUSR));
+  static_cast<void>(::fcntl(file.descriptor(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
   return file;
 }
 
 Segment::Segment(File file, int processes)
-    : file_(std::move(file)),
+    : file_(of_length(std::move(file), file_bytes(processes))),
       processes_(processes),
       rings_(file_, 0, rings_bytes(processes)),
       windows_(static_cast<std::size_t>(processes * Communicator::windows)) {}

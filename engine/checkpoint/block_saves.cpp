@@ -13,9 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <lockstep/checkpoint.h>
 #include <lockstep/error.h>
@@ -28,6 +26,7 @@
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/sha256.h"
 #include "engine/files/json_reader.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -162,8 +161,10 @@ void tell_failure(const std::filesystem::path& file, const std::string& text) no
   try {
     tell(file, text);
   } catch (...) {
-    const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor >= 0) close(descriptor);
+    try {
+      static_cast<void>(files::create_file(file));
+    } catch (...) {  // the others wait for their time limit
+    }
   }
 }
 

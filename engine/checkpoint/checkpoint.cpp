@@ -73,7 +73,7 @@ void save(const std::filesystem::path& folder, const Tree& tree, const Named<std
 }
 
 std::map<std::string, Array> load_safetensors(const std::filesystem::path& file) {
-  return read_safetensors(read_file(file), file.string());
+  return read_safetensors(read_file(file, files::Links::followed), file.string());
 }
 
 void save_safetensors(const std::filesystem::path& file, const Named<Array>& tensors) {

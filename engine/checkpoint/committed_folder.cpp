@@ -1,9 +1,6 @@
 #include "engine/checkpoint/committed_folder.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -17,6 +14,7 @@
 
 #include "engine/checkpoint/pace.h"
 #include "engine/files/folder_entries.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -25,80 +23,14 @@ namespace {
   throw CheckpointError("[checkpoint] " + path.string() + " cannot be " + doing + ": " + std::strerror(errno));
 }
 
-class Descriptor {
- public:
-  Descriptor(const std::filesystem::path& path, int flags, mode_t mode = 0) : fd_(open(path.c_str(), flags, mode)) {
-    if (fd_ < 0) fail_to_commit(path, "opened");
-  }
-  Descriptor(int fd, const std::filesystem::path& path) : fd_(fd) {
-    if (fd_ < 0) fail_to_commit(path, "made");
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  void finish(const std::filesystem::path& path) {
-    if (fsync(fd_) != 0) fail_to_commit(path, "synced");
-    if (close(std::exchange(fd_, -1)) != 0) fail_to_commit(path, "closed");
-  }
-
- private:
-  int fd_;
-};
-
 void sync_folder(const std::filesystem::path& folder) {
-  Descriptor descriptor(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  descriptor.finish(folder);
+  const files::Descriptor descriptor(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor.is_open()) fail_to_commit(folder, "opened");
+  if (fsync(descriptor.get()) != 0) fail_to_commit(folder, "synced");
 }
 
 std::filesystem::path parent_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-}
-
-void write_all(int descriptor, const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = ::write(descriptor, bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) fail_to_commit(path, "written");
-    done += static_cast<std::size_t>(wrote);
-  }
-}
-
-constexpr std::size_t suffix_size = 6;
-
-/// A name in the same folder that `is_hidden_name` knows again; XXXXXX makes it a pattern for mkdtemp and mkstemp.
-std::string hidden_beside(const std::filesystem::path& target, const std::string& suffix = "XXXXXX") {
-  return (parent_of(target) / ("." + target.filename().string() + "." + suffix)).string();
-}
-
-/// Whether that is a hidden name of a target whose own begins, or is (where `whole`), so.
-bool is_hidden_name(const std::string& name, const std::string& target, bool whole) {
-  if (name.size() < target.size() + suffix_size + 2 || !name.starts_with("." + target)) return false;
-  const std::size_t dot = name.size() - suffix_size - 1;
-  const bool ends_so = name[dot] == '.' && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dot) + 1, name.end(),
-                                                       [](unsigned char c) { return std::isalnum(c) != 0; });
-  return ends_so && (!whole || dot == target.size() + 1);
-}
-
-/// Takes away what nobody has locked.
-void remove_if_left(const std::filesystem::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (descriptor < 0) return;
-  try {
-    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) static_cast<void>(files::remove_tree(path));
-  } catch (...) {
-    close(descriptor);
-    throw;
-  }
-  close(descriptor);
-}
-
-void remove_own_remains(const std::filesystem::path& folder, const std::string& target, bool whole) {
-  for (const std::string& name : files::names_in(folder)) {
-    if (is_hidden_name(name, target, whole)) remove_if_left(folder / name);
-  }
 }
 
 // Of what is on its way out, and of what comes back unless another stands in its place by then.
@@ -107,8 +39,8 @@ constexpr const char* replaced = "before";
 
 /// Hides it under a name that the next save takes away; that name.
 std::filesystem::path moved_aside(const std::filesystem::path& target, const char* suffix, const std::string& doing) {
-  std::filesystem::path hidden = hidden_beside(target, suffix);
-  remove_if_left(hidden);
+  std::filesystem::path hidden = files::hidden_beside(target, suffix);
+  files::remove_if_left(hidden);
   if (rename(target.c_str(), hidden.c_str()) != 0) fail_to_commit(target, doing);
   return hidden;
 }
@@ -131,6 +63,13 @@ void exchange_folders(const std::filesystem::path& one, const std::filesystem::p
 
 }  // namespace
 
+void refuse_foreign(const std::filesystem::path& path) {
+  const std::string_view kind = files::foreign_kind(path);
+  if (kind.empty()) return;
+  throw CheckpointError("[checkpoint] " + path.string() + " is " + std::string(kind) +
+                        "; expected a folder of its own, take it away, or name another one");
+}
+
 void make_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
   if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
@@ -143,13 +82,13 @@ void make_folder(const std::filesystem::path& folder) {
 }
 
 void remove_remains(const std::filesystem::path& folder, const std::string& beginning) {
-  remove_own_remains(folder, beginning, false);
+  files::remove_hidden(folder, beginning, false);
 }
 
 void restore_replaced(const std::filesystem::path& folder, const std::string& beginning) {
   const std::string suffix = std::string(".") + replaced;
   for (const std::string& name : files::names_in(folder)) {
-    if (!is_hidden_name(name, beginning, false) || !name.ends_with(suffix)) continue;
+    if (!files::is_hidden_name(name, beginning, false) || !name.ends_with(suffix)) continue;
     const std::filesystem::path target = folder / name.substr(1, name.size() - 1 - suffix.size());
     std::error_code ignored;
     if (std::filesystem::exists(target, ignored)) continue;
@@ -165,6 +104,7 @@ void remove_folder(const std::filesystem::path& target) {
 }
 
 CommittedFolder::CommittedFolder(std::filesystem::path target, Target is) : target_(std::move(target)), is_(is) {
+  refuse_foreign(target_);
   std::error_code ignored;
   if (std::filesystem::exists(target_, ignored) != (is == Target::taken)) {
     throw CheckpointError("[checkpoint] " + target_.string() +
@@ -172,8 +112,8 @@ CommittedFolder::CommittedFolder(std::filesystem::path target, Target is) : targ
                                               : " is not there to be replaced; save it first"));
   }
   make_folder(parent_of(target_));
-  remove_own_remains(parent_of(target_), target_.filename().string(), true);
-  std::string pattern = hidden_beside(target_);
+  files::remove_hidden(parent_of(target_), target_.filename().string(), true);
+  std::string pattern = files::hidden_beside(target_).string();
   if (mkdtemp(pattern.data()) == nullptr) fail_to_commit(pattern, "made");
   temporary_ = std::move(pattern);
   lock_ = open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -213,22 +153,18 @@ void CommittedFolder::commit() {
 NewFile::NewFile(std::filesystem::path path, Pace* pace)
     : path_(std::move(path)),
       pace_(pace),
-      descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {
-  if (descriptor_ < 0) fail_to_commit(path_, "opened");
-}
+      file_(files::with_error<CheckpointError>("checkpoint", [&] { return files::create_file(path_); })) {}
 
-NewFile::~NewFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
+NewFile::~NewFile() = default;
 
 void NewFile::write(std::span<const std::byte> bytes) {
-  write_all(descriptor_, path_, bytes);
+  files::with_error<CheckpointError>("checkpoint", [&] { files::write_all(file_, path_, bytes); });
   if (pace_ != nullptr) pace_->rest();
 }
 
 void NewFile::finish() {
-  if (fsync(descriptor_) != 0) fail_to_commit(path_, "synced");
-  if (close(std::exchange(descriptor_, -1)) != 0) fail_to_commit(path_, "closed");
+  if (fsync(file_.get()) != 0) fail_to_commit(path_, "synced");
+  if (close(file_.release()) != 0) fail_to_commit(path_, "closed");
   if (pace_ != nullptr) pace_->rest();
 }
 
@@ -239,33 +175,24 @@ void write_file(const std::filesystem::path& path, std::span<const std::byte> by
 }
 
 void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes) {
-  remove_own_remains(parent_of(target), target.filename().string(), true);
-  std::string temporary = hidden_beside(target);
-  Descriptor descriptor(mkstemp(temporary.data()), temporary);
-  static_cast<void>(flock(descriptor.get(), LOCK_EX | LOCK_NB));
-  try {
-    write_all(descriptor.get(), temporary, bytes);
-    if (fchmod(descriptor.get(), 0644) != 0) fail_to_commit(temporary, "made readable");
-    descriptor.finish(temporary);
-    if (rename(temporary.c_str(), target.c_str()) != 0) fail_to_commit(target, "put in place");
-  } catch (...) {
-    unlink(temporary.c_str());
-    throw;
-  }
-  sync_folder(parent_of(target));
+  files::with_error<CheckpointError>("checkpoint", [&] { files::replace_file(target, bytes, true); });
 }
 
 namespace {
 
-std::uint64_t size_of_file(const Descriptor& descriptor, const std::filesystem::path& path) {
+/// A regular file to read; another one is named, and what it is.
+files::Descriptor opened(const std::filesystem::path& path, files::Links links) {
+  return files::with_error<CheckpointError>("checkpoint", [&] { return files::open_to_read(path, links); });
+}
+
+std::uint64_t size_of_file(const files::Descriptor& descriptor, const std::filesystem::path& path) {
   struct stat status {};
   if (fstat(descriptor.get(), &status) != 0) fail_to_commit(path, "examined");
-  if (!S_ISREG(status.st_mode)) throw CheckpointError("[checkpoint] " + path.string() + " is no regular file");
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-std::vector<std::byte> read_from(const Descriptor& descriptor, const std::filesystem::path& path, std::uint64_t offset,
-                                 std::uint64_t count) {
+std::vector<std::byte> read_from(const files::Descriptor& descriptor, const std::filesystem::path& path,
+                                 std::uint64_t offset, std::uint64_t count) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(count));
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t got =
@@ -280,13 +207,13 @@ std::vector<std::byte> read_from(const Descriptor& descriptor, const std::filesy
 
 }  // namespace
 
-std::vector<std::byte> read_file(const std::filesystem::path& path) {
-  const Descriptor descriptor(path, O_RDONLY | O_CLOEXEC);
+std::vector<std::byte> read_file(const std::filesystem::path& path, files::Links links) {
+  const files::Descriptor descriptor = opened(path, links);
   return read_from(descriptor, path, 0, size_of_file(descriptor, path));
 }
 
 std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t count) {
-  const Descriptor descriptor(path, O_RDONLY | O_CLOEXEC);
+  const files::Descriptor descriptor = opened(path, files::Links::refused);
   const std::uint64_t size = size_of_file(descriptor, path);
   if (offset > size || count > size - offset) {
     throw CheckpointError("[checkpoint] " + path.string() + " has " + std::to_string(size) + " bytes; expected " +

@@ -8,6 +8,8 @@
 
 #include <lockstep/export.h>
 
+#include "engine/files/open_file.h"
+
 namespace lockstep::checkpoint {
 
 class Pace;
@@ -40,6 +42,9 @@ class CommittedFolder {
   int lock_ = -1;
 };
 
+/// Throws CheckpointError where a link, a FIFO, a device or a socket is there.
+void refuse_foreign(const std::filesystem::path& path);
+
 /// Makes a folder and its parents, each durable in its own. Throws CheckpointError naming folder and system error.
 void make_folder(const std::filesystem::path& folder);
 
@@ -70,7 +75,7 @@ class NewFile {
  private:
   std::filesystem::path path_;
   Pace* pace_;
-  int descriptor_;
+  files::Descriptor file_;
 };
 
 /// Writes a new file and syncs it. Throws CheckpointError naming file and system error.
@@ -79,9 +84,9 @@ void write_file(const std::filesystem::path& path, std::span<const std::byte> by
 /// Writes a file, or replaces it, whole or not at all. Throws CheckpointError naming file and system error.
 LOCKSTEP_API void replace_file(const std::filesystem::path& target, std::span<const std::byte> bytes);
 
-/// A regular file's bytes. Throws CheckpointError naming file and system error.
-std::vector<std::byte> read_file(const std::filesystem::path& path);
-/// The same as text.
+/// A regular file's bytes; a link is followed where it says so. Throws CheckpointError naming file and system error.
+std::vector<std::byte> read_file(const std::filesystem::path& path, files::Links links = files::Links::refused);
+/// The same as text; no link.
 std::string read_text(const std::filesystem::path& path);
 /// `count` of its bytes from `offset` on. Throws CheckpointError where it has not so many.
 std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t count);

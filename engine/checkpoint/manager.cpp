@@ -84,6 +84,12 @@ struct Manager::Impl {
 
   fs::path path_of(std::int64_t step) const { return folder / (step_prefix + std::to_string(step)); }
 
+  /// To read from: a folder of its own, no link to elsewhere.
+  fs::path own_path_of(std::int64_t step) const {
+    refuse_foreign(path_of(step));
+    return path_of(step);
+  }
+
   std::vector<std::int64_t> steps() const {
     std::vector<std::int64_t> found;
     for (const std::string& name : files::names_in(folder)) {
@@ -97,7 +103,7 @@ struct Manager::Impl {
   std::optional<double> rank_of(std::int64_t step) {
     const auto known = ranks.find(step);
     if (known != ranks.end()) return known->second;
-    const Named<double> metrics = read_manifest(path_of(step)).metrics;
+    const Named<double> metrics = read_manifest(own_path_of(step)).metrics;
     const auto found = metrics.find(options.best_metric);
     std::optional<double> rank;
     if (found != metrics.end() && !std::isnan(found->second)) {
@@ -352,12 +358,12 @@ std::optional<std::int64_t> Manager::best() const {
 
 Named<double> Manager::metrics(std::int64_t step) const {
   impl_->finish();
-  return read_manifest(folder_of(step)).metrics;
+  return read_manifest(impl_->own_path_of(step)).metrics;
 }
 
 Named<std::string> Manager::manifest(std::int64_t step) const {
   impl_->finish();
-  return read_manifest(folder_of(step)).entries;
+  return read_manifest(impl_->own_path_of(step)).entries;
 }
 
 fs::path Manager::folder_of(std::int64_t step) const { return impl_->path_of(step); }
@@ -386,14 +392,14 @@ Tree Manager::restore(std::int64_t step, const Tree& like, const RestoreOptions&
   wait();
   check_there(impl_->steps(), step, impl_->folder);
   const AtWork at_work(*world());
-  return checkpoint::restore(folder_of(step), like, options);
+  return checkpoint::restore(impl_->own_path_of(step), like, options);
 }
 
 Saved Manager::restore(std::int64_t step) {
   wait();
   check_there(impl_->steps(), step, impl_->folder);
   const AtWork at_work(*world());
-  return checkpoint::restore(folder_of(step));
+  return checkpoint::restore(impl_->own_path_of(step));
 }
 
 }  // namespace lockstep::checkpoint

@@ -14,6 +14,7 @@
 #include <lockstep/error.h>
 
 #include "engine/files/close_locked.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -39,15 +40,22 @@ std::array<char, 512> owner_text(int descriptor) {
 bool is_at(const std::filesystem::path& path, int descriptor) {
   struct stat there {};
   struct stat open {};
-  return stat(path.c_str(), &there) == 0 && fstat(descriptor, &open) == 0 && there.st_ino == open.st_ino &&
+  return lstat(path.c_str(), &there) == 0 && fstat(descriptor, &open) == 0 && there.st_ino == open.st_ino &&
          there.st_dev == open.st_dev;
+}
+
+int open_lock_file(const std::filesystem::path& path) {
+  try {
+    return files::open_or_create(path, O_RDWR).release();
+  } catch (const files::FileError& error) {
+    refuse(path, "cannot be opened: " + error.why());
+  }
 }
 
 /// The open and locked file. The system gives up the lock of a process that is gone.
 int locked(const std::filesystem::path& path) {
   for (;;) {
-    const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (descriptor < 0) refuse(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
+    const int descriptor = open_lock_file(path);
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
       const auto owner = owner_text(descriptor);

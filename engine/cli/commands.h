@@ -67,8 +67,12 @@ struct ReportArguments {
 /// What `train` is asked for by the words behind it, those of `--config` among them. Throws ValueError.
 TrainArguments parse_train(const std::vector<std::string>& words);
 
-/// `check` throws for data that the training is not to be made on.
-int train(const TrainArguments& arguments, const std::function<void(const data::Dataset&)>& check = {});
+/// What SIGINT or SIGTERM does to a training: end it at once, or the first one behind the step, which is saved.
+enum class OnSignal { end, save_and_stop };
+
+/// `check` throws for data that the training is not to be made on. 128 and the signal where one has stopped the run.
+int train(const TrainArguments& arguments, const std::function<void(const data::Dataset&)>& check = {},
+          OnSignal on_signal = OnSignal::end);
 /// A run for each seed, one after the other, and a report of them all.
 int train_seeds(const TrainArguments& arguments);
 /// Loss and metrics of a run's model on the validation set.

@@ -15,6 +15,7 @@
 
 #include "engine/cli/commands.h"
 #include "engine/cli/named_options.h"
+#include "engine/core/quoting.h"
 
 namespace lockstep::cli {
 namespace {
@@ -161,7 +162,7 @@ Comparison compare(const RunRecord& a, const RunRecord& b) {
 
 int compare_runs(const std::filesystem::path& a, const std::filesystem::path& b) {
   const Comparison result = compare(read_run(a), read_run(b));
-  for (const std::string& line : result.lines) fmt::print("{}\n", line);
+  for (const std::string& line : result.lines) fmt::print("{}\n", printable(line));
   const bool is_equal = result.is_equal && result.has_compared;
   fmt::print("{}\n", is_equal          ? "the runs are equal, bit for bit, where both have written"
                      : result.is_equal ? "nothing was compared: the runs have logged and saved no step in common"

@@ -1,8 +1,5 @@
 #include "engine/cli/given_paths.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -10,6 +7,7 @@
 #include <lockstep/error.h>
 
 #include "engine/files/json_value.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::cli {
 namespace {
@@ -89,11 +87,11 @@ void write_file(const fs::path& file, const std::string& text, const std::string
   const fs::path parent = parent_of(file);
   if (!is_there(parent)) refuse(fmt::format("there is no folder {}", parent.string()));
   if (type_of(parent) != fs::file_type::directory) refuse(fmt::format("{} is a file", parent.string()));
-  errno = 0;
-  std::ofstream stream(file, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) refuse(errno == 0 ? "the disk takes no more" : std::strerror(errno));
+  try {
+    files::replace_text(file, text);
+  } catch (const files::FileError& error) {
+    refuse(error.why());
+  }
 }
 
 }  // namespace lockstep::cli

@@ -23,6 +23,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/options.h"
 #include "engine/cli/settings.h"
+#include "engine/core/quoting.h"
 
 namespace lockstep::cli {
 namespace {
@@ -109,7 +110,8 @@ class Commands {
     add_train_options(add("train", "Train a model on a data set, sharded over devices",
                           [this] {
                             const TrainArguments arguments = finished(train_);
-                            return arguments.seeds.empty() ? train(arguments) : train_seeds(arguments);
+                            return arguments.seeds.empty() ? train(arguments, {}, OnSignal::save_and_stop)
+                                                           : train_seeds(arguments);
                           }),
                       train_, true);
     add_train_options(add("summary", "A model's variables", [this] { return summarize(finished(train_)); }), train_,
@@ -181,7 +183,7 @@ int parsed_and_run(int argc, char** argv) {
 
 /// Prints it, tells the other processes, and returns the exit code.
 int ended(int code, const char* text) {
-  fmt::print(stderr, "lockstep: {}\n", text);
+  fmt::print(stderr, "lockstep: {}\n", printable(text, Lines::kept));
   abort_processes(text);
   return code;
 }

@@ -39,6 +39,7 @@ std::pair<std::uint64_t, std::uint64_t> seeds_in(const std::string& text) {
 
 /// Throws ValueError where no run of any seed is in the folder, which may be a run's own.
 void check_has_runs(const std::filesystem::path& folder) {
+  if (const std::string found = foreign_in(folder); !found.empty()) throw CheckpointError("[train] " + found);
   std::string why = not_a_folder(folder);
   const auto is_run = [](const std::string& name) { return name.starts_with("seed-"); };
   if (why.empty() && std::ranges::none_of(files::names_in(folder), is_run)) {
@@ -69,7 +70,7 @@ int train_seeds(const TrainArguments& arguments) {
     one.seed = first + n;
     one.run = run_of(one.seed);
     one.resume = arguments.resume && std::filesystem::exists(one.run);
-    if (const int code = train(one); code != success) return code;
+    if (const int code = train(one, {}, OnSignal::save_and_stop); code != success) return code;
     if (world()->rank() == 0) fingerprints += written_fingerprint(one.run).value_or("none");
     all.runs.push_back(one.run);
   }

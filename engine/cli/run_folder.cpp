@@ -1,7 +1,8 @@
 #include "engine/cli/run_folder.h"
 
 #include <algorithm>
-#include <fstream>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "engine/cli/given_paths.h"
 #include "engine/files/folder_entries.h"
 #include "engine/files/json_reader.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::cli {
 namespace {
@@ -23,33 +25,34 @@ namespace fs = std::filesystem;
 
 fs::path manifest_file_of(const fs::path& run) { return run / "manifest.json"; }
 
-/// Where a text waits until it takes its file's place: a killed run leaves none that is half written.
-fs::path beside(const fs::path& file) { return file.parent_path() / ("." + file.filename().string() + ".anew"); }
-
 std::string manifest_text(const Manifest& manifest) {
   json::Value entries = json::Value::object();
   for (const auto& [name, value] : manifest) entries[name] = value;
   return entries.to_string(2) + '\n';
 }
 
-/// All of them or none.
+/// All of them or none: each is written before the first one takes its file's place.
 void replace_texts(const std::vector<std::pair<fs::path, std::string>>& texts) {
-  std::error_code error;
+  std::vector<std::unique_ptr<files::Replacement>> written;
   for (const auto& [file, text] : texts) {
-    if (write_text(beside(file), text)) continue;
-    for (const auto& [any, unused] : texts) fs::remove(beside(any), error);
-    throw CheckpointError(
-        fmt::format("[train] {} cannot be written; free the disk, or name another folder in --run", file.string()));
+    try {
+      written.push_back(std::make_unique<files::Replacement>(file));
+      written.back()->write(std::as_bytes(std::span(text)));
+    } catch (const files::FileError& error) {
+      throw CheckpointError(
+          fmt::format("[train] {} cannot be written: {}; free the disk, or name another folder in --run", file.string(),
+                      error.why()));
+    }
   }
-  for (const auto& [file, text] : texts) {
-    fs::rename(beside(file), file, error);
-    if (!error) continue;
-    const std::string why = error.message();
-    for (const auto& [any, unused] : texts) fs::remove(beside(any), error);
-    throw CheckpointError(
-        fmt::format("[train] {} cannot be replaced: {}; make it a file that may be written, or name "
-                    "another folder in --run",
-                    file.string(), why));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    try {
+      written[i]->commit();
+    } catch (const files::FileError& error) {
+      throw CheckpointError(
+          fmt::format("[train] {} cannot be replaced: {}; make it a file that may be written, or name "
+                      "another folder in --run",
+                      texts[i].first.string(), error.why()));
+    }
   }
 }
 
@@ -76,7 +79,8 @@ bool is_new(const fs::path& run) {
   std::error_code error;
   const std::vector<std::string> names = files::names_in(run, error);
   return !error && std::ranges::all_of(names, [](const std::string& name) {
-    return name == "writer.lock" || name == "checkpoints" || name == "config.toml" || name.ends_with(".anew");
+    return name == "writer.lock" || name == "checkpoints" || name == "config.toml" || name.ends_with(".anew") ||
+           files::is_hidden_name(name, "", false);
   });
 }
 
@@ -117,11 +121,13 @@ std::vector<DifferentEntry> different_entries(const Manifest& left, const Manife
   return different;
 }
 
-bool write_text(const fs::path& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  return static_cast<bool>(file);
+std::string foreign_in(const fs::path& run) {
+  const auto found = files::foreign_entry(run);
+  if (!found) return "";
+  return fmt::format(
+      "{} is {}, which may lead anywhere; a run's folder has only files and folders of its own: take it away, or put "
+      "the file itself in its place",
+      found->first.string(), found->second);
 }
 
 void RunFolder::write(const Manifest& manifest, const std::string& config) const {
@@ -154,6 +160,7 @@ RunFolder RunFolder::resume(const fs::path& path, const Manifest& manifest, cons
     throw ValueError(fmt::format("[train] {} holds no checkpoint to resume: {}; leave --resume out to start a run",
                                  path.string(), why));
   }
+  if (const std::string found = foreign_in(path); !found.empty()) throw CheckpointError("[train] " + found);
   RunFolder folder(path);
   const checkpoint::Manager checkpoints(folder.checkpoints());
   const auto latest = checkpoints.latest();

@@ -28,8 +28,9 @@ inline std::filesystem::path config_of(const std::filesystem::path& run) { retur
 std::optional<Manifest> written_manifest(const std::filesystem::path& run);
 /// The fingerprint in a result.json; nothing where there is none: the run has not come to its end.
 std::optional<std::string> written_fingerprint(const std::filesystem::path& run);
-/// Whether the whole file could be written.
-[[nodiscard]] bool write_text(const std::filesystem::path& path, const std::string& text);
+/// What in a run's folder is a link, a FIFO, a device or a socket, and what to do; "" where nothing is: a folder that comes
+/// from elsewhere must not lead to other files.
+std::string foreign_in(const std::filesystem::path& run);
 
 /// A run's folder: manifest.json, config.toml, metrics.csv, speed.csv, checkpoints/step-N.
 class RunFolder {

@@ -1,7 +1,6 @@
 #include "engine/cli/run_record.h"
 
 #include <algorithm>
-#include <fstream>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -33,7 +32,8 @@ RecordTable read_table(const fs::path& path) {
 
 Manifest read_manifest(const fs::path& run) {
   const fs::path path = run / "manifest.json";
-  if (!std::ifstream(path)) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
     throw DataError(fmt::format("{} is not there: {} is no run's folder; name one that `lockstep train --run` has made",
                                 path.string(), run.string()));
   }
@@ -62,6 +62,7 @@ const RecordTable* RunRecord::table_with(const std::string& column) const {
 }
 
 RunRecord read_run(const fs::path& folder) {
+  if (const std::string found = foreign_in(folder); !found.empty()) throw DataError(found);
   return {folder,
           read_manifest(folder),
           read_table(folder / "metrics.csv"),

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -16,6 +14,7 @@
 
 #include "engine/cli/config_file.h"
 #include "engine/cli/options.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::cli {
 namespace {
@@ -37,9 +36,13 @@ std::string config_file(const std::string& path) {
     throw ValueError(
         fmt::format("--config {}: the file has {} bytes; expected a TOML file of at most {}", path, size, largest));
   }
-  std::ifstream file(path);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw ValueError(fmt::format("--config {}: the file cannot be read; check its permissions", path));
+  const std::string text = [&] {
+    try {
+      return files::read_text(path, files::Links::followed);
+    } catch (const files::FileError&) {
+      throw ValueError(fmt::format("--config {}: the file cannot be read; check its permissions", path));
+    }
+  }();
   if (const std::size_t at = text.find('\0'); at != std::string::npos) {
     throw ValueError(fmt::format("--config {}: byte {} is NUL; expected the text of a TOML file", path, at));
   }

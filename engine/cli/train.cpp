@@ -1,6 +1,11 @@
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <functional>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +19,8 @@
 #include "engine/cli/reports.h"
 #include "engine/cli/run_folder.h"
 #include "engine/cli/settings.h"
+#include "engine/cli/stop_signals.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::cli {
 namespace {
@@ -142,7 +149,31 @@ detail::Callbacks callbacks_of(const RunFolder& folder, const ReportOptions& rep
 
 /// What `--config` and `verify` make the run again from, and what it came to.
 void write_record(const std::filesystem::path& path, const std::string& text) {
-  if (!write_text(path, text)) throw CheckpointError(path.string() + " cannot be written; free the disk");
+  try {
+    files::replace_text(path, text);
+  } catch (const files::FileError& error) {
+    throw CheckpointError(fmt::format("{} cannot be written: {}; free the disk", path.string(), error.why()));
+  }
+}
+
+/// The signal that has come to this process or another one; 0: to none.
+int signal_of_any(const StopSignals& signals) {
+  const int own = signals.received();
+  std::vector<int> all(static_cast<std::size_t>(world()->size()));
+  world()->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  return std::ranges::max(all);
+}
+
+/// Says where the run is saved and how it goes on, before any process ends: a launcher ends the others with the first one.
+void say_stopped(const TrainArguments& a, std::int64_t step, const std::filesystem::path& saved, int signal) {
+  world()->run_on_first("saying how to go on", [&] {
+    std::fflush(stdout);
+    fmt::print(
+        stderr,
+        "lockstep: {} stopped the run behind step {}, which is saved in {}; to go on: lockstep train --config {} "
+        "--resume --run {}\n",
+        name_of_signal(signal), step, saved.string(), config_of(a.run).string(), a.run.string());
+  });
 }
 
 void write_trace(const TrainArguments& a, const Profile& profile) {
@@ -151,7 +182,7 @@ void write_trace(const TrainArguments& a, const Profile& profile) {
 
 }  // namespace
 
-int train(const TrainArguments& a, const std::function<void(const Dataset&)>& check) {
+int train(const TrainArguments& a, const std::function<void(const Dataset&)>& check, OnSignal on_signal) {
   meet_others(a);
   if (!a.data_dir.empty()) check_is_utf8(std::filesystem::absolute(a.data_dir), "--data-dir");
   DataSets sets = load(a);
@@ -194,18 +225,29 @@ int train(const TrainArguments& a, const std::function<void(const Dataset&)>& ch
   callbacks.insert(callbacks.end(), reporting.begin(), reporting.end());
   for (const auto& logger : optional_loggers(a, folder)) callbacks.push_back(logger);
   const checkpoint::ManagerOptions keeping{.keep_last = a.keep_last};
-  TrainState state = fit(step, std::move(begun), loader,
-                         {.steps = steps,
-                          .log_every = a.log_every,
-                          .check_one_meaning = a.check,
-                          .check_replicas_every = a.check_replicas,
-                          .validate = validation_of(model, options, test_set, a.batch),
-                          .checkpoints = std::make_shared<checkpoint::Manager>(folder.checkpoints(), keeping),
-                          .save_every = a.checkpoint_every,
-                          .resume = a.resume,
-                          .manifest = manifest,
-                          .accept_changes = {"*"}},  // the folder was opened under what was accepted
-                         callbacks);
+  std::optional<StopSignals> signals;
+  if (on_signal == OnSignal::save_and_stop) signals.emplace();
+  TrainState state =
+      fit(step, std::move(begun), loader,
+          {.steps = steps,
+           .log_every = a.log_every,
+           .check_one_meaning = a.check,
+           .check_replicas_every = a.check_replicas,
+           .validate = validation_of(model, options, test_set, a.batch),
+           .checkpoints = std::make_shared<checkpoint::Manager>(folder.checkpoints(), keeping),
+           .save_every = a.checkpoint_every,
+           .resume = a.resume,
+           .manifest = manifest,
+           .accept_changes = {"*"},  // the folder was opened under what was accepted
+           .stop_when = signals ? std::function<bool()>([&] { return signals->received() != 0; }) : nullptr},
+          callbacks);
+  if (const auto reached = state.step.item<std::int64_t>(); signals && reached < steps) {
+    if (const int signal = signal_of_any(*signals); signal != 0) {
+      say_stopped(a, reached, folder.checkpoints() / fmt::format("step-{}", reached), signal);
+      return 128 + signal;
+    }
+  }
+  signals.reset();
   if (options.debug.profile != nullptr && !quiet) {
     write_trace(a, *options.debug.profile);
     fmt::print("\nprofile: {}", options.debug.profile->table(measure_peak()));

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -14,6 +17,7 @@
 #include "engine/cli/experiment.h"
 #include "engine/cli/given_paths.h"
 #include "engine/cli/run_folder.h"
+#include "engine/core/quoting.h"
 #include "engine/files/folder_entries.h"
 
 namespace lockstep::cli {
@@ -23,6 +27,7 @@ namespace fs = std::filesystem;
 
 /// Throws ValueError where the folder does not say what the run was asked for.
 void check_is_run(const fs::path& run) {
+  if (const std::string found = foreign_in(run); !found.empty()) throw ValueError(found);
   std::error_code error;
   if (fs::exists(config_of(run), error)) return;
   throw ValueError(fmt::format("{} is not there: {} is no run's folder; name one that `lockstep train --run` has made",
@@ -145,7 +150,7 @@ int print_other_entries(const RunRecord& recorded) {
   int differing = 0;
   for (const auto& [name, there, here] : different_entries(recorded.manifest, machine)) {
     if (!machine.contains(name)) continue;  // not of the machine
-    fmt::print("entry {}: {} when it was made, {} here\n", name, there, here);
+    fmt::print("{}\n", printable(fmt::format("entry {}: {} when it was made, {} here", name, there, here)));
     ++differing;
   }
   return differing;
@@ -157,21 +162,31 @@ void print_accepted_changes(const fs::path& run) {
     fmt::print(
         "it was resumed from step {} with --accept-change {}: {} up to there, {} since then; made again it has one "
         "of them in all of its steps, so other bits are to be expected\n",
-        step, entry, was, now);
+        step, printable(entry), printable(was), printable(now));
   }
+}
+
+/// A folder that nobody else has made or can write.
+std::string new_temporary_folder() {
+  std::string pattern = (fs::temp_directory_path() / "lockstep-verify-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) != nullptr) return pattern;
+  throw CheckpointError(
+      fmt::format("{} cannot be made: {}; set TMPDIR to a folder that may be written", pattern, std::strerror(errno)));
 }
 
 /// What the run comes to when it is made again in that folder, which then goes; how it differs is printed.
 std::string made_again(const fs::path& run, const TrainArguments& arguments, const RunRecord& recorded,
                        const std::string& fingerprint) {
-  const auto remove = [&] { static_cast<void>(files::remove_tree(arguments.run)); };
+  const auto remove = [&] { static_cast<void>(files::remove_tree(arguments.run.parent_path())); };
   std::string made;
   try {
     train(arguments, [&](const data::Dataset& set) { check_fits(run, arguments, set); });
     world()->run_on_first("verifying a run", [&] {
       made = written_fingerprint(arguments.run).value_or("none");
       if (made == fingerprint) return;
-      for (const std::string& line : compare(recorded, read_run(arguments.run)).lines) fmt::print("{}\n", line);
+      for (const std::string& line : compare(recorded, read_run(arguments.run)).lines) {
+        fmt::print("{}\n", printable(line));
+      }
     });
   } catch (...) {
     remove();
@@ -197,13 +212,14 @@ int verify_run(const fs::path& run, const fs::path& data_dir) {
   const bool speaks = world()->rank() == 0;
   const int differing = speaks ? print_other_entries(recorded) : 0;
   TrainArguments arguments = arguments_of_run(run, data_dir);
-  const fs::path anew = fs::temp_directory_path() / fmt::format("lockstep-verify-{}", getpid());
-  arguments.run = world()->all_gather_text(anew.string()).front();  // the same in all processes
-  arguments.check = false;                                          // of the step's meaning, which changes no bits
+  std::string anew;
+  world()->run_on_first("making a folder for the run", [&] { anew = new_temporary_folder(); });
+  arguments.run = fs::path(world()->all_gather_text(anew).front()) / "run";  // the same in all processes
+  arguments.check = false;  // of the step's meaning, which changes no bits
   const std::string made = made_again(run, arguments, recorded, *fingerprint);
   const bool is_equal = made == *fingerprint;
   if (!speaks) return is_equal ? success : failure;
-  fmt::print("{}: recorded {}, made again {}\n", is_equal ? "verified" : "NOT verified", *fingerprint, made);
+  fmt::print("{}: recorded {}, made again {}\n", is_equal ? "verified" : "NOT verified", printable(*fingerprint), made);
   if (!is_equal && differing > 0) fmt::print("the entries above differ: other bits are to be expected there\n");
   if (!is_equal) print_accepted_changes(run);
   return is_equal ? success : failure;

@@ -4,10 +4,11 @@
 #include <lockstep/error.h>
 
 #include "engine/core/current_layer.h"
+#include "engine/core/quoting.h"
 
 namespace lockstep {
 
-Error::Error(const std::string& text) : std::runtime_error(place::placed(text)) {
+Error::Error(const std::string& text) : std::runtime_error(place::placed(printable(text, Lines::kept))) {
   // std::terminate writes out no buffers: what the program has printed to a pipe would be lost where nobody catches.
   std::fflush(stdout);
   if (std::cout.rdbuf() != nullptr) std::cout.rdbuf()->pubsync();

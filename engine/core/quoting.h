@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,10 @@ bool is_reserved_word(std::string_view text);
 std::string quoted(std::string_view text);
 /// As JSON writes it (RFC 8259, section 7).
 std::string json_quoted(std::string_view text);
+/// As a terminal may show it, which obeys control characters: each as "\x1b", but for the ends of lines, where these are kept,
+/// and tabs. For what was read from files.
+enum class Lines : std::uint8_t { kept, escaped };
+LOCKSTEP_API std::string printable(std::string_view text, Lines lines = Lines::escaped);
 /// Behind "a", or "an" where it begins with a vowel: of names, which are read as they are spelt.
 LOCKSTEP_API std::string with_article(std::string_view name);
 /// As it is where it is a bare word, else quoted.

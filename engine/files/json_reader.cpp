@@ -1,11 +1,11 @@
 #include "engine/files/json_reader.h"
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "engine/files/open_file.h"
 
 namespace lockstep::json {
 namespace {
@@ -80,10 +80,12 @@ Parsed parse(std::string_view text, int deepest) {
 }
 
 std::optional<Value> parse_file(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();  // of what is no file: nothing
-  return parse(text.view()).value;
+  try {
+    return parse(files::read_text(file)).value;
+  } catch (const files::FileError& error) {
+    if (files::foreign_kind(file).empty()) return std::nullopt;
+    throw DataError(error.what());
+  }
 }
 
 }  // namespace lockstep::json

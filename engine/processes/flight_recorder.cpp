@@ -1,10 +1,12 @@
 #include "engine/processes/flight_recorder.h"
 
 #include <algorithm>
-#include <fstream>
+#include <span>
 
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include "engine/files/open_file.h"
 
 namespace lockstep::processes {
 
@@ -66,12 +68,16 @@ std::string FlightRecorder::text() const {
 
 std::string FlightRecorder::write(const std::vector<std::filesystem::path>& folders, int rank,
                                   std::string_view reason) const {
-  const std::string name = fmt::format("lockstep-flight-{}-{}.txt", rank, getpid());
+  const std::string beginning = fmt::format("lockstep-flight-{}-{}-", rank, getpid());
+  const std::string events = std::string(reason) + "\n\n" + text();
   for (const std::filesystem::path& folder : folders) {
     if (folder.empty()) continue;
-    std::ofstream file(folder / name);
-    file << reason << "\n\n" << text();
-    if (file.flush()) return "the last events are in " + (folder / name).string();
+    try {
+      const auto [file, path] = files::create_unforeseen(folder, beginning, ".txt");
+      files::write_all(file, path, std::as_bytes(std::span(events)));
+      return "the last events are in " + path.string();
+    } catch (const files::FileError&) {  // the next one may take it
+    }
   }
   return "no folder took the flight recorder's file";
 }

@@ -26,8 +26,8 @@ class FlightRecorder {
 
   /// Oldest first, one a line.
   std::string text() const;
-  /// Writes reason and events to lockstep-flight-<rank>-<process id>.txt in the first of the folders that takes it, and
-  /// returns what to say of it.
+  /// Writes reason and events to lockstep-flight-<rank>-<process id>-<six letters and digits>.txt, a name that nobody can
+  /// tell before, in the first of the folders that takes it, and returns what to say of it.
   std::string write(const std::vector<std::filesystem::path>& folders, int rank, std::string_view reason) const;
 
  private:

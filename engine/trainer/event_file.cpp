@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstring>
+#include <span>
 #include <system_error>
 
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 #include <lockstep/processes.h>
 
 #include "engine/files/folder_entries.h"
+#include "engine/files/open_file.h"
 
 // The formats: tensorflow/core/util/event.proto and summary.proto, tensorflow/core/lib/io/record_writer.h.
 namespace lockstep::detail {
@@ -91,8 +92,8 @@ double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-[[noreturn]] void fail_to_write_events(const std::filesystem::path& path, int error) {
-  throw CheckpointError("[tensor_board] " + path.string() + " cannot be written: " + std::strerror(error));
+[[noreturn]] void fail_to_write_events(const std::filesystem::path& path, const files::FileError& error) {
+  throw CheckpointError("[tensor_board] " + path.string() + " cannot be written: " + error.why());
 }
 
 std::string host_name() {
@@ -130,10 +131,13 @@ EventFile::EventFile(const std::filesystem::path& folder, std::int64_t step) {
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
   const std::int64_t stamp = stamp_behind_all(folder);
-  for (int number = 0; descriptor_ < 0; ++number) {
+  for (int number = 0; !file_.is_open(); ++number) {
     path_ = folder / fmt::format("{}{:010}.{}.{}.{}", name_prefix, stamp, host_name(), getpid(), number);
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
-    if (descriptor_ < 0 && errno != EEXIST) fail_to_write_events(path_, errno);
+    try {
+      file_ = files::create_file(path_, O_APPEND);
+    } catch (const files::FileError& error) {
+      if (error.error() != EEXIST) fail_to_write_events(path_, error);
+    }
   }
   event(0, bytes_field(event_fields::file_version, "brain.Event:2"));
   start(step + 1);
@@ -144,19 +148,16 @@ void EventFile::start(std::int64_t step) {
   event(step, bytes_field(event_fields::session_log, varint_field(status, started)));
 }
 
-EventFile::~EventFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
+EventFile::~EventFile() = default;
 
 void EventFile::event(std::int64_t step, const std::string& what) {
   const std::string record =
       framed(double_field(event_fields::wall_time, wall_time()) + varint_field(event_fields::step, step) + what);
   const AtWork at_work(*world());
-  for (std::size_t done = 0; done < record.size();) {
-    const ssize_t wrote = ::write(descriptor_, record.data() + done, record.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) fail_to_write_events(path_, errno);
-    done += static_cast<std::size_t>(wrote);
+  try {
+    files::write_all(file_, path_, std::as_bytes(std::span(record)));
+  } catch (const files::FileError& error) {
+    fail_to_write_events(path_, error);
   }
 }
 

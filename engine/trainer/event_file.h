@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/files/open_file.h"
+
 namespace lockstep::detail {
 
 /// CRC-32C (Castagnoli), of RFC 3720.
@@ -32,7 +34,7 @@ class EventFile {
   void event(std::int64_t step, const std::string& what);
 
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  files::Descriptor file_;
 };
 
 }  // namespace lockstep::detail

@@ -9,6 +9,7 @@
 #include <lockstep/processes.h>
 #include <lockstep/trainer.h>
 
+#include "engine/trainer/agreed_stop.h"
 #include "engine/trainer/changes.h"
 #include "engine/trainer/saved_run.h"
 
@@ -107,12 +108,12 @@ class Run {
 
   Tree trained() {
     begin();
-    while (!is_over()) {
+    while (!is_over() && !is_cut_off_) {
       std::optional<Tree> batch = timed([&] { return source_.next(); });
       if (!batch) break;
       one_step(*batch);
     }
-    end();
+    is_cut_off_ && !is_over() ? finish_saving() : end();
     return std::move(state_);
   }
 
@@ -219,6 +220,7 @@ class Run {
     if (is_kept && options_.check_replicas_every > 0 && report_.step % options_.check_replicas_every == 0) {
       check_replicas(fmt::format("the state after step {}", report_.step), state_);
     }
+    is_cut_off_ = stop_.stops_behind(report_.step);
     after_step(logs, is_kept);
   }
 
@@ -255,7 +257,7 @@ class Run {
     const bool validates =
         options_.validate && (options_.validate_every > 0 ? is_kept && is_due(options_.validate_every) : epoch_ends);
     const bool saves = options_.checkpoints != nullptr &&
-                       (options_.save_every > 0 ? is_kept && is_due(options_.save_every) : epoch_ends);
+                       (is_cut_off_ || (options_.save_every > 0 ? is_kept && is_due(options_.save_every) : epoch_ends));
     const auto is_told = [&](const Callback& c) { return is_due(steps_between(c)) || epoch_ends; };
     const bool anyone = std::ranges::any_of(callbacks_, [&](const auto& callback) { return is_told(*callback); });
     if (!is_kept) {
@@ -345,6 +347,10 @@ class Run {
     const bool saves = options_.checkpoints != nullptr && requests_.saves_at_end();
     do_requests();
     if (saves) save_last();
+    finish_saving();
+  }
+
+  void finish_saving() {
     if (options_.checkpoints != nullptr) options_.checkpoints->wait();
   }
 
@@ -366,6 +372,8 @@ class Run {
   bool is_checked_ = false;
   bool ended_within_ = false;  ///< The latest step is told of, or saved, because the run ends there within an epoch.
   bool wants_save_ = false;
+  bool is_cut_off_ = false;  ///< By `stop_when`, behind the latest step.
+  trainer::AgreedStop stop_{options_.stop_when};
 };
 
 /// Closes all of them, whatever each throws; the first error is thrown.

@@ -1,8 +1,7 @@
 #include "engine/trainer/log_file.h"
 
 #include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -14,31 +13,25 @@
 #include <lockstep/processes.h>
 
 #include "engine/files/close_locked.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::detail {
 namespace {
 
-[[noreturn]] void fail_with_log(const std::filesystem::path& path, const std::string& doing, int error) {
-  throw CheckpointError("[fit] " + path.string() + " cannot be " + doing + ": " + std::strerror(error));
-}
-
-void write_all(int descriptor, const std::string& text, const std::filesystem::path& path) {
+/// What `work` on the file returns. Whatever it could not be, it cannot be written.
+template <class Work>
+auto as_log(const std::filesystem::path& path, const Work& work) {
   const AtWork at_work(*world());
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t wrote = ::write(descriptor, text.data() + done, text.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) fail_with_log(path, "written", errno);
-    done += static_cast<std::size_t>(wrote);
+  try {
+    return work();
+  } catch (const files::FileError& error) {
+    throw CheckpointError("[fit] " + path.string() + " cannot be written: " + error.why());
   }
 }
 
-/// Without what stands behind the last end of a line; of what is no file, none.
+/// Without what stands behind the last end of a line.
 std::vector<std::string> whole_lines(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return {};
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
+  std::stringstream text(as_log(path, [&] { return files::read_text(path); }));
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line) && !text.eof();) lines.push_back(line);
   return lines;
@@ -66,26 +59,22 @@ LogFile::LogFile(std::filesystem::path path, const std::function<bool(const std:
 LogFile::~LogFile() { close(); }
 
 void LogFile::open() {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail_with_log(path_, "written", errno);
+  file_ = as_log(path_, [&] { return files::open_or_create(path_, O_WRONLY | O_APPEND); });
   owner_ = ::getpid();
   // Only who holds it is an error: not every system knows locks.
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK ||
-      !std::filesystem::is_regular_file(path_)) {
-    return;
-  }
+  if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   close();
   throw CheckpointError("[fit] " + path_.string() +
                         " is written by another callback or process; give each of them a file of its own");
 }
 
 void LogFile::close() {
-  if (descriptor_ < 0) return;
-  files::close_locked(std::exchange(descriptor_, -1), owner_);
+  if (file_.is_open()) files::close_locked(file_.release(), owner_);
 }
 
 void LogFile::append(const std::string& line) {
-  write_all(descriptor_, line + "\n", path_);
+  const std::string text = line + "\n";
+  as_log(path_, [&] { files::write_all(file_, path_, std::as_bytes(std::span(text))); });
   is_empty_ = false;
 }
 
@@ -95,22 +84,7 @@ void LogFile::rewrite(const std::vector<std::string>& lines) {
   close();
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
-  const std::filesystem::path beside = path_.parent_path() / ("." + path_.filename().string() + ".anew");
-  const int descriptor = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor < 0) fail_with_log(beside, "written", errno);
-  try {
-    write_all(descriptor, text, beside);
-  } catch (...) {
-    ::close(descriptor);
-    ::unlink(beside.c_str());
-    throw;
-  }
-  ::close(descriptor);
-  if (std::rename(beside.c_str(), path_.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(beside.c_str());
-    fail_with_log(path_, "written", error);
-  }
+  as_log(path_, [&] { files::replace_text(path_, text); });
   is_empty_ = lines.empty();
   open();
 }

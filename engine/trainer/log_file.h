@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/open_file.h"
+
 namespace lockstep::detail {
 
 /// A text file of lines that grows, and of which a resumed run takes lines away. Each line is written by one call of the
@@ -33,7 +35,7 @@ class LogFile {
 
   std::filesystem::path path_;
   bool is_empty_ = true;
-  int descriptor_ = -1;
+  files::Descriptor file_;
   int owner_ = -1;  // the process that has opened it
 };
 

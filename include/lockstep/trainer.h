@@ -58,6 +58,10 @@ struct TrainerOptions {
   Named<std::string> manifest = {};
   /// Entries of the manifest that may be others; {"*"}: all.
   detail::OutOfLine<std::vector<std::string>> accept_changes = {};
+  /// Asked behind each step, on the thread that steps: a signal has come, a scheduler wants the machine. Once it says so in
+  /// one process, all of them end behind the same step and save it: a resume goes on as if the run had never stopped, and
+  /// so callbacks are closed and not told of an end. Several processes ask each other a few times a second.
+  std::function<bool()> stop_when = {};
 };
 
 /// Throws CheckpointError naming the first entry that differs between what a run was saved under and now, and how to go

@@ -193,7 +193,7 @@ TEST_CASE("bad inputs 77 to 80: folders that are no place for a checkpoint") {
   refused<CheckpointError>(80, [&] {
     checkpoint::save(folder.path() / "b", Tree::dict({{"\xFF", Tree(array(1))}}), {});
   });
-  // A link in place of a file: what stands behind it is read, and is not what was written.
+  // A link in place of a file is not read through.
   const Saved saved, other(9);
   fs::remove(saved.whole() / "arrays.safetensors");
   fs::create_symlink(other.whole() / "arrays.safetensors", saved.whole() / "arrays.safetensors");

@@ -72,6 +72,11 @@ extern "C" int rename(const char* from, const char* to) noexcept {
   return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
+extern "C" int renameat(int folder, const char* from, int other, const char* to) noexcept {
+  if (fails(FaultyDisk::Call::rename)) return -1;
+  return static_cast<int>(syscall(SYS_renameat2, folder, from, other, to, 0));
+}
+
 extern "C" int renameat2(int folder, const char* from, int other, const char* to, unsigned flags) noexcept {
   if (fails(FaultyDisk::Call::exchange)) return -1;
   return static_cast<int>(syscall(SYS_renameat2, folder, from, other, to, flags));
@@ -87,6 +92,18 @@ extern "C" int open(const char* path, int flags, ...) {
     if (fails(FaultyDisk::Call::open)) return -1;
   }
   return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+extern "C" int openat(int folder, const char* path, int flags, ...) {
+  mode_t mode = 0;
+  if ((flags & O_CREAT) != 0) {
+    va_list more;
+    va_start(more, flags);
+    mode = va_arg(more, mode_t);
+    va_end(more);
+    if (fails(FaultyDisk::Call::open)) return -1;
+  }
+  return static_cast<int>(syscall(SYS_openat, folder, path, flags, mode));
 }
 
 extern "C" ssize_t write(int descriptor, const void* bytes, std::size_t count) {

@@ -12,6 +12,9 @@
 
 #include "engine/trainer/event_file.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/foreign_entries.h"
+#include "tests/support/forked.h"
+#include "tests/support/full_disk.h"
 #include "tests/support/non_finite.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/event_records.h"
@@ -21,6 +24,8 @@ using namespace lockstep;
 using tests::contains;
 using tests::expect_error;
 using tests::file_text;
+using tests::ForeignKind;
+using tests::FullDisk;
 using tests::not_a_number;
 using tests::TemporaryFolder;
 
@@ -90,8 +95,27 @@ TEST_CASE("a table has a row a report, and a column more where a log is new") {
   std::ofstream(folder.path() / "file") << "";
   callbacks::CsvLogger nowhere(folder.path() / "file" / "metrics.csv");
   expect_error<CheckpointError>([&] { tell(nowhere, 0, rows); }, "metrics.csv cannot be written: Not a directory");
-  callbacks::CsvLogger full("/dev/full");
-  expect_error<CheckpointError>([&] { tell(full, 0, rows); }, "/dev/full cannot be written: No space left");
+  callbacks::CsvLogger device("/dev/full");
+  expect_error<CheckpointError>([&] { tell(device, 0, rows); }, "/dev/full cannot be written: it is a device");
+  const FullDisk full(10);
+  callbacks::CsvLogger large(folder.path() / "large.csv");
+  expect_error<CheckpointError>([&] { tell(large, 0, rows); }, "large.csv cannot be written: File too large");
+}
+
+TEST_CASE("logs are written through no link, and no FIFO is waited for") {
+  for (const ForeignKind& kind : tests::foreign_kinds()) {
+    CAPTURE(kind.name);
+    const TemporaryFolder folder, elsewhere;
+    const auto target = elsewhere.write("target", "of another"), file = folder.path() / "metrics.csv";
+    if (!kind.make(file, target)) continue;
+    CHECK(
+        tests::forked([&] {
+          callbacks::CsvLogger logger(file);
+          const std::string text = tests::error_text<CheckpointError>([&] { tell(logger, 0, {{1, {{"loss", 1.0}}}}); });
+          return contains(text, file.string() + " cannot be written: it is " + kind.name) ? 0 : 1;
+        }) == 0);
+    CHECK(file_text(target) == "of another");
+  }
 }
 
 TEST_CASE("JSON has a line a report, and each step once") {

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -32,7 +33,8 @@ std::shared_ptr<checkpoint::Manager> manager_keeping(const fs::path& run, checkp
 }
 
 /// A run with callbacks that have states of their own, gone on with where one was.
-TrainState line_run(const fs::path& run, std::int64_t steps, int devices, checkpoint::ManagerOptions keeping = {}) {
+TrainState line_run(const fs::path& run, std::int64_t steps, int devices, checkpoint::ManagerOptions keeping = {},
+                    std::function<bool()> stop_when = {}) {
   const TrainStep step = tests::line_step(devices);
   auto loader = tests::line_loader();
   return fit(step, tests::line_start(step), loader,
@@ -42,7 +44,8 @@ TrainState line_run(const fs::path& run, std::int64_t steps, int devices, checkp
               .checkpoints = manager_keeping(run, std::move(keeping)),
               .save_every = 2,
               .resume = true,
-              .manifest = {{"seed", "3"}}},
+              .manifest = {{"seed", "3"}},
+              .stop_when = std::move(stop_when)},
              {std::make_shared<callbacks::CsvLogger>(run / "metrics.csv"),
               std::make_shared<callbacks::JsonLinesLogger>(run / "metrics.jsonl"),
               std::make_shared<callbacks::AveragedWeights>(callbacks::AveragedWeightsOptions{.momentum = 0.5}),
@@ -77,6 +80,44 @@ TEST_CASE("a run in three parts, on other devices each, leaves what one without 
   const TrainState again = line_run(parts.path(), 14, 2);               // nothing is left to do
   CHECK(fingerprint(to_tree(again)) == fingerprint(to_tree(expected)));
   CHECK(results_of(parts.path()) == results_of(whole.path()));
+}
+
+TEST_CASE("a run that is stopped from outside saves its step, and goes on as if it had never stopped") {
+  const TemporaryFolder whole;
+  const TrainState expected = line_run(whole.path(), 14, 1);
+  for (const int stop_behind : {1, 3, 4, 5, 7, 14}) {  // before and at saves, within an epoch and at its end
+    CAPTURE(stop_behind);
+    const TemporaryFolder parts;
+    int asked = 0;
+    const TrainState stopped = line_run(parts.path(), 14, 1, {}, [&] { return ++asked == stop_behind; });
+    CHECK(stopped.step.item<std::int64_t>() == stop_behind);
+    CHECK(asked == stop_behind);
+    const auto saved = manager_keeping(parts.path());
+    CHECK(saved->latest() == stop_behind);
+    CHECK(fingerprint(saved->restore(checkpoint::Choice::latest).tree.at("state")) == fingerprint(to_tree(stopped)));
+    const TrainState resumed = line_run(parts.path(), 14, 2);
+    CHECK(fingerprint(to_tree(resumed)) == fingerprint(to_tree(expected)));
+    CHECK(results_of(parts.path()) == results_of(whole.path()));
+  }
+}
+
+TEST_CASE("a run that is stopped from outside tells callbacks of no end, and closes them") {
+  class Told final : public Callback {
+   public:
+    void on_end(const StepReport&, const Tree&, Requests&) override { ++ends; }
+    void close() override { ++closed; }
+    int ends = 0, closed = 0;
+  };
+  const auto told = std::make_shared<Told>();
+  const TrainStep step = tests::line_step(1);
+  auto loader = tests::line_loader();
+  const TrainState state =
+      fit(step, tests::line_start(step), loader, {.steps = 9, .stop_when = [] { return true; }}, {told});
+  CHECK(state.step.item<std::int64_t>() == 1);
+  CHECK(told->ends == 0);
+  CHECK(told->closed == 1);
+  fit(step, tests::line_start(step), loader, {.steps = 2, .stop_when = [] { return false; }}, {told});
+  CHECK(told->ends == 1);
 }
 
 TEST_CASE("layers in a scan, dropout and statistics go on as if nothing had been") {

@@ -1,11 +1,11 @@
 #include "engine/api/inspection/dump.h"
 
-#include <fstream>
 #include <memory>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "engine/files/open_file.h"
 #include "engine/passes/pass.h"
 
 namespace lockstep::api {
@@ -13,9 +13,12 @@ namespace lockstep::api {
 namespace {
 
 void write(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream out(file);
-  out << text << '\n';
-  if (!out) throw std::filesystem::filesystem_error("cannot write", file, std::make_error_code(std::errc::io_error));
+  try {
+    files::replace_text(file, text + '\n');
+  } catch (const files::FileError& error) {
+    throw std::filesystem::filesystem_error("cannot write: " + error.why(), file,
+                                            std::make_error_code(std::errc::io_error));
+  }
 }
 
 }  // namespace

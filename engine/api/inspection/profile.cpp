@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -21,6 +20,7 @@
 #include "engine/api/inspection/profile_calls.h"
 #include "engine/api/transforms/runtime.h"
 #include "engine/core/quoting.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep {
 
@@ -191,11 +191,11 @@ std::string Profile::chrome_trace() const {
 }
 
 void Profile::write_chrome_trace(const std::filesystem::path& file) const {
-  std::ofstream out(file, std::ios::binary);
-  out << chrome_trace();
-  out.close();
-  if (!out) {
-    throw std::filesystem::filesystem_error("cannot write the trace", file, std::make_error_code(std::errc::io_error));
+  try {
+    files::replace_text(file, chrome_trace());
+  } catch (const files::FileError& error) {
+    throw std::filesystem::filesystem_error("cannot write the trace: " + error.why(), file,
+                                            std::make_error_code(std::errc::io_error));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <lockstep/error.h>
 
 #include "engine/files/folder_entries.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::data {
 namespace {
@@ -15,7 +16,13 @@ namespace {
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, const std::string& who) {
   std::error_code error;
   std::vector<std::filesystem::path> entries;
-  for (const std::string& name : files::names_in(folder, error)) entries.push_back(folder / name);
+  for (const std::string& name : files::names_in(folder, error)) {
+    entries.push_back(folder / name);
+    const std::string_view kind = files::foreign_kind(entries.back());
+    if (kind.empty()) continue;
+    throw DataError(
+        fmt::format("[{}] {} is {}; put the file or folder itself in its place", who, entries.back().string(), kind));
+  }
   if (error) throw DataError(fmt::format("[{}] {} cannot be read: {}", who, folder.string(), error.message()));
   std::sort(entries.begin(), entries.end());
   return entries;

@@ -4,6 +4,8 @@
 #include <lockstep/data_files.h>
 #include <lockstep/error.h>
 
+#include "engine/files/open_file.h"
+
 namespace lockstep::data {
 namespace {
 
@@ -11,7 +13,12 @@ constexpr std::int64_t classes = 10;
 
 std::filesystem::path existing(const std::filesystem::path& folder, const std::string& name) {
   for (const std::string& candidate : {name, name + ".gz"}) {
-    if (std::filesystem::exists(folder / candidate)) return folder / candidate;
+    const std::filesystem::path path = folder / candidate;
+    if (const std::string_view kind = files::foreign_kind(path); !kind.empty()) {
+      throw DataError("[fashion-mnist] " + path.string() + " is " + std::string(kind) +
+                      "; put the file itself in its place");
+    }
+    if (std::filesystem::exists(path)) return path;
   }
   throw DataError("[fashion-mnist] neither " + name + " nor " + name + ".gz is in " + folder.string() +
                   "; install the Debian package dataset-fashion-mnist, or name the folder of the four IDX files with "

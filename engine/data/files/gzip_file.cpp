@@ -3,18 +3,33 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <lockstep/error.h>
 
 #include "engine/data/files/file_bytes.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::data {
 namespace {
 
 [[noreturn]] void fail_in_gzip(const std::string& name, const std::string& what) {
   throw DataError("[read_idx] " + name + ": " + what);
+}
+
+files::Descriptor open_idx(const std::filesystem::path& path) {
+  try {
+    return files::open_to_read(path, files::Links::followed);
+  } catch (const files::FileError& error) {
+    const std::string name = path.string();
+    if (error.error() == 0) fail_in_gzip(name, "is no regular file; give a plain or gzip IDX file");
+    const bool is_there = error.error() == EACCES || error.error() == EMFILE || error.error() == ENFILE;
+    if (is_there) fail_in_gzip(name, "cannot be opened: " + error.why());
+    fail_in_gzip(name, "no such file; check the folder given for the data");
+  }
 }
 
 }  // namespace
@@ -27,15 +42,13 @@ struct GzipFile::Handle {
 };
 
 GzipFile::GzipFile(std::filesystem::path path) : name_(path.string()), handle_(std::make_unique<Handle>()) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) fail_in_gzip(name_, "no such file; check the folder given for the data");
-  if (!std::filesystem::is_regular_file(status))
-    fail_in_gzip(name_, "is no regular file; give a plain or gzip IDX file");
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) fail_in_gzip(name_, "size cannot be read: " + error.message());
-  handle_->file = gzopen(name_.c_str(), "rb");
+  files::Descriptor file = open_idx(path);
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) fail_in_gzip(name_, std::string("cannot be read: ") + std::strerror(errno));
+  const auto size = static_cast<std::uintmax_t>(status.st_size);
+  handle_->file = gzdopen(file.get(), "rb");
   if (handle_->file == nullptr) fail_in_gzip(name_, std::string("cannot be opened: ") + std::strerror(errno));
+  static_cast<void>(file.release());  // it is closed with the other
   // gzdirect looks at the first bytes: 1 means that there is no gzip header.
   longest_ = gzdirect(handle_->file) == 1 ? size : size * largest_deflate_ratio;
 }
@@ -51,7 +64,12 @@ std::size_t GzipFile::read(std::span<std::byte> bytes) {
     int code = Z_OK;
     const char* message = gzerror(handle_->file, &code);
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-      fail_in_gzip(name_, std::string("is damaged or cut short: ") + message);
+      std::string_view why = message;
+      const std::string_view mark = ">: ";  // "<fd:3>: " is what zlib calls the file
+      if (const std::size_t at = why.find(mark); why.starts_with("<fd:") && at != std::string_view::npos) {
+        why.remove_prefix(at + mark.size());
+      }
+      fail_in_gzip(name_, "is damaged or cut short: " + name_ + ": " + std::string(why));
     }
     if (got == 0) break;
     done += static_cast<std::size_t>(got);

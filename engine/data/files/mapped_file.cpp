@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,27 +20,32 @@ namespace {
   throw DataError("[" + who + "] " + name + ": " + what);
 }
 
-/// A descriptor of a regular file, and its size. A FIFO would block while it is opened, so its kind is asked first.
+/// A descriptor of a regular file, and its size.
 std::pair<int, std::size_t> open_regular(const std::string& name, const std::string& who) {
+  files::Descriptor file = open_data_file(name, who);
   struct stat status = {};
-  if (::stat(name.c_str(), &status) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) fail_to_map(who, name, "no such file; check the path");
+  if (::fstat(file.get(), &status) != 0) {
     fail_to_map(who, name, std::string("cannot be opened: ") + std::strerror(errno));
   }
-  if (!S_ISREG(status.st_mode)) fail_to_map(who, name, "is no regular file; give the path of a file");
-  const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) fail_to_map(who, name, std::string("cannot be opened: ") + std::strerror(errno));
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor);
-    fail_to_map(who, name, "is no regular file; give the path of a file");
-  }
-  return {descriptor, static_cast<std::size_t>(status.st_size)};
+  return {file.release(), static_cast<std::size_t>(status.st_size)};
 }
 
 /// Of a file, that are read ahead at once: a multiple of a page.
 constexpr std::size_t piece = std::size_t{1} << 16;
 
 }  // namespace
+
+files::Descriptor open_data_file(const std::filesystem::path& path, const std::string& who) {
+  try {
+    return files::open_to_read(path, files::Links::followed);
+  } catch (const files::FileError& error) {
+    if (error.error() == ENOENT || error.error() == ENOTDIR) {
+      fail_to_map(who, path.string(), "no such file; check the path");
+    }
+    if (error.error() != 0) fail_to_map(who, path.string(), "cannot be opened: " + error.why());
+    fail_to_map(who, path.string(), "is no regular file; give the path of a file");
+  }
+}
 
 MappedFile::MappedFile(const std::filesystem::path& path, std::string who)
     : who_(std::move(who)), name_(path.string()) {

@@ -11,6 +11,8 @@
 
 #include <lockstep/export.h>
 
+#include "engine/files/open_file.h"
+
 namespace lockstep::data {
 
 /// A file's bytes, mapped into memory: pages come as they are read. Throws DataError for what is no regular file or cannot
@@ -40,6 +42,9 @@ class LOCKSTEP_API MappedFile {
   std::size_t size_ = 0;
   std::unique_ptr<std::atomic<bool>[]> is_read_ahead_;  ///< Of each piece.
 };
+
+/// A regular file that the user has named, through links. Throws likewise.
+files::Descriptor open_data_file(const std::filesystem::path& path, const std::string& who);
 
 /// All bytes of a file, read rather than mapped: nothing that is done to the file later matters. Throws likewise.
 std::vector<std::byte> read_file(const std::filesystem::path& path, const std::string& who);

@@ -1,7 +1,6 @@
 // Binary files of tokens: windows of one as rows, and writing one.
 
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 #include <lockstep/data_files.h>
@@ -9,6 +8,7 @@
 
 #include "engine/data/files/file_bytes.h"
 #include "engine/data/files/mapped_file.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep::data {
 namespace {
@@ -90,16 +90,15 @@ SourcePtr token_windows(const std::filesystem::path& path, const TokenFileOption
 
 void write_tokens(const std::filesystem::path& path, std::span<const std::int32_t> tokens, DType dtype) {
   check_token_type(dtype, "write_tokens");
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  std::string bytes;
   for (const std::int32_t token : tokens) {
     if (token < 0 || (dtype == DType::uint16 && token > 0xFFFF)) {
       throw DataError("[write_tokens] token " + std::to_string(token) + " for a file of " + std::string(name(dtype)) +
                       "; take another dtype");
     }
-    file.write(reinterpret_cast<const char*>(&token), static_cast<std::streamsize>(size_of(dtype)));
+    bytes.append(reinterpret_cast<const char*>(&token), size_of(dtype));
   }
-  file.flush();
-  if (!file) throw DataError("[write_tokens] " + path.string() + " cannot be written");
+  files::with_error<DataError>("write_tokens", [&] { files::replace_text(path, bytes); });
 }
 
 }  // namespace lockstep::data

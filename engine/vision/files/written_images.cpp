@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <string>
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/vision/image_files.h>
 
+#include "engine/files/open_file.h"
 #include "engine/vision/augmentation/pixels.h"
 #include "engine/vision/files/image_encoders.h"
 
@@ -47,10 +47,7 @@ std::vector<std::byte> encode_image(const HostTable& image, ImageForm form, int 
 
 void write_image(const std::filesystem::path& path, const HostTable& image, int quality) {
   const std::vector<std::byte> bytes = encode_image(image, form_of(path), quality);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
-  file.flush();
-  if (!file) throw DataError("[write_image] " + path.string() + " cannot be written");
+  files::with_error<DataError>("write_image", [&] { files::replace_file(path, bytes); });
 }
 
 HostTable array_to_image(const Array& x, bool stretch) {
