@@ -67,7 +67,7 @@ struct ReportArguments {
 /// What `train` is asked for by the words behind it, those of `--config` among them. Throws ValueError.
 TrainArguments parse_train(const std::vector<std::string>& words);
 
-/// What SIGINT or SIGTERM does to a training: end it at once, or the first one behind the step, which is saved.
+/// What SIGINT or SIGTERM does to a training: end it at once, or the first one after the step, which is saved.
 enum class OnSignal { end, save_and_stop };
 
 /// `check` throws for data that the training is not to be made on. 128 and the signal where one has stopped the run.

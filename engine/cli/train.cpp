@@ -170,7 +170,7 @@ void say_stopped(const TrainArguments& a, std::int64_t step, const std::filesyst
     std::fflush(stdout);
     fmt::print(
         stderr,
-        "lockstep: {} stopped the run behind step {}, which is saved in {}; to go on: lockstep train --config {} "
+        "lockstep: {} stopped the run after step {}, which is saved in {}; to go on: lockstep train --config {} "
         "--resume --run {}\n",
         name_of_signal(signal), step, saved.string(), config_of(a.run).string(), a.run.string());
   });

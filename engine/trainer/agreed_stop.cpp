@@ -26,7 +26,7 @@ std::vector<Answer> answers_of_all(const Answer& own) {
 
 }  // namespace
 
-bool AgreedStop::stops_behind(std::int64_t step) {
+bool AgreedStop::stops_after(std::int64_t step) {
   if (wanted_ == nullptr) return false;
   if (world()->size() == 1) return wanted_();
   if (step < next_asked_) return false;

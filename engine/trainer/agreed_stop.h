@@ -1,4 +1,4 @@
-// Whether a run is to stop behind a step, which all processes decide alike.
+// Whether a run is to stop after a step, which all processes decide alike.
 #pragma once
 
 #include <chrono>
@@ -7,14 +7,14 @@
 
 namespace lockstep::trainer {
 
-/// Asks each process, and stops all of them behind the same step once one of them says so. One process is asked behind each
+/// Asks each process, and stops all of them after the same step once one of them says so. One process is asked after each
 /// step; several ask each other a few times a second, at steps that all of them know.
 class AgreedStop {
  public:
   explicit AgreedStop(const std::function<bool()>& wanted) : wanted_(wanted) {}
 
-  /// Behind each step, in all processes. Where nobody ever asks for it, nothing is done.
-  bool stops_behind(std::int64_t step);
+  /// After each step, in all processes. Where nobody ever asks for it, nothing is done.
+  bool stops_after(std::int64_t step);
 
  private:
   using Clock = std::chrono::steady_clock;

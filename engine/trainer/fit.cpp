@@ -220,7 +220,7 @@ class Run {
     if (is_kept && options_.check_replicas_every > 0 && report_.step % options_.check_replicas_every == 0) {
       check_replicas(fmt::format("the state after step {}", report_.step), state_);
     }
-    is_cut_off_ = stop_.stops_behind(report_.step);
+    is_cut_off_ = stop_.stops_after(report_.step);
     after_step(logs, is_kept);
   }
 

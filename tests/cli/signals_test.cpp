@@ -113,7 +113,7 @@ TEST_CASE("a first signal saves the step that is under way, and the run goes on 
     CAPTURE(text);
     const int step = saved_step(run);
     CHECK(step >= 5);
-    CHECK(contains(text, std::string(name) + " stopped the run behind step " + std::to_string(step) +
+    CHECK(contains(text, std::string(name) + " stopped the run after step " + std::to_string(step) +
                              ", which is saved in " + (run / "checkpoints" / "step-").string()));
     CHECK_FALSE(fs::exists(run / "result.json"));
     CHECK_FALSE(fs::exists(run / "writer.lock"));
@@ -164,7 +164,7 @@ TEST_CASE("a signal to one of several processes stops all of them behind one ste
     CHECK(started.ended() == 128 + SIGTERM);
     const std::string text = file_text(output);
     CAPTURE(text);
-    CHECK(count(text, "SIGTERM stopped the run behind step") == 1);
+    CHECK(count(text, "SIGTERM stopped the run after step") == 1);
     const int step = saved_step(run);
     CHECK(step >= 5);
     CHECK(count(file_text(run / "metrics.csv"), "\n") == static_cast<std::size_t>(step) + 1);
