@@ -237,7 +237,7 @@ def measure(arguments):
             "test": [train[0] + rest[0], train[1] + rest[1]],
         }
         record.write_text(json.dumps(times))
-        times["ctest"] = measured(["ctest", "--test-dir", build, "-j2", "-LE", "^long$", "--output-on-failure"])
+        times["ctest"] = measured(["ctest", "--test-dir", build, "-j3", "-LE", "^long$", "--output-on-failure"])
         record.write_text(json.dumps(times))
         if relinked(arguments):
             return 1

@@ -224,7 +224,7 @@ LOCKSTEP_API std::pair<Array, Array> top_k(const ArrayOperand& x, std::int64_t k
 // ---- products and indexing -------------------------------------------------------------------------------------------
 namespace detail {
 LOCKSTEP_API extern const std::pair<Axes, Axes> no_batch;  ///< No dimensions.
-}
+}  // namespace detail
 /// Sums of products over the dimensions `contract`, of a and of b in pairs, for each index of the `batch` ones: [batch,
 /// the rest of a, the rest of b], in the promoted dtype. Negative dimensions count from the end. Throws ShapeError
 /// where extents differ or a dimension is named twice, DtypeError for bool. (jax.lax.dot_general)

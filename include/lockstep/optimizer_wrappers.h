@@ -42,7 +42,7 @@ LOCKSTEP_API std::function<Array(const Tree&)> norm_is_not_below(double max_squa
 
 namespace lockstep::detail {
 LOCKSTEP_API extern const std::optional<std::uint64_t> no_seed;  ///< Nothing.
-}
+}  // namespace lockstep::detail
 
 namespace lockstep::optim {
 

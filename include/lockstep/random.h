@@ -42,7 +42,7 @@ LOCKSTEP_API extern const Placement same_on_all;
 
 namespace lockstep::detail {
 LOCKSTEP_API extern const random::Placement unplaced;  ///< Neither.
-}
+}  // namespace lockstep::detail
 
 namespace lockstep::random {
 

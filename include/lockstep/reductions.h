@@ -178,7 +178,7 @@ LOCKSTEP_API Array bincount(const ArrayOperand& x, std::int64_t length,
                             const std::optional<Array>& weights = std::nullopt);
 namespace detail {
 LOCKSTEP_API extern const std::optional<std::pair<double, double>> no_range;  ///< Nothing.
-}
+}  // namespace detail
 /// Counts in bins of equal width and the bins + 1 edges. The last bin holds its right edge. No range: x's own. With
 /// weights their sums, all in the float dtype that x and the weights promote to. Throws ValueError for a range that is
 /// not finite or ends before it begins.

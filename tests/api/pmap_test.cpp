@@ -444,14 +444,7 @@ TEST_CASE("blocks of every kind of draw are those of the whole") {
           {.mesh = mesh, .in = {replicated}, .out = {sharded("batch")}});
       check_same_bits(mapped(key), draw(key, Shape{16, 3}, random::Placement{}));
     }
-    std::vector<Array> pieces;
-    for (std::int64_t b = 0; b < 4; ++b) {
-      pieces.push_back(draw(key, Shape{4, 3}, random::Placement{.cut = random::Cut{.dim = 0, .axes = {}, .block = b}}));
-    }
-    check_same_bits(concatenate(pieces, 0), draw(key, Shape{16, 3}, random::Placement{}));
   };
-  CHECK_THROWS_WITH_AS(random::bits(key, {2}, 32, {.cut = random::Cut{.dim = 0, .axes = {"batch"}, .block = 1}}),
-                       "random::bits: a cut has axes, whose replicas have the blocks, or a block, not both", MeshError);
   using Place = random::Placement;
   check([](const Array& k, const Shape& s, const Place& p) { return random::gamma(k, 0.7, s, float32, p); });
   check([](const Array& k, const Shape& s, const Place& p) { return random::beta(k, 2.0, 0.5, s, float32, p); });
