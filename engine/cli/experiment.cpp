@@ -48,7 +48,7 @@ Dataset synthetic(const SyntheticOptions& o, std::uint64_t draw) {
   const Array classes = random::normal(keys[0], {o.classes, o.height, o.width, o.channels});
   const Array labels = convert(remainder(arange(o.rows), o.classes), int32);
   // Piece by piece: all at once would take six times the memory of what is kept.
-  const std::int64_t rows = std::min<std::int64_t>(o.rows, 128);
+  const std::int64_t rows = std::min<std::int64_t>(o.rows, 256);
   const Shape shape{o.rows, o.height, o.width, o.channels};
   data::HostTable images{{float32, shape, {}}, std::vector<std::byte>(static_cast<std::size_t>(shape.size()) * 4)};
   auto to = data::elements<float>(images).begin();
