@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 #include "backends/cpu/element_types.h"
 #include "backends/cpu/function_kernel.h"
@@ -28,7 +27,6 @@ struct LargestOfWindows {
   /// Meets rows of a plane that come before those met; where `first`, none was met.
   template <std::size_t count, bool first>
   void meet(const T* plane, const std::int32_t* positions) const {
-    constexpr std::size_t others = first ? count - 1 : count;
     std::array<const T*, count> rows;
     std::array<std::int32_t, count> at;
     for (std::size_t k = 0; k < count; ++k) {
@@ -39,15 +37,12 @@ struct LargestOfWindows {
     for (std::int64_t c = 0; c < features; ++c) {
       Wide<T> value = first ? rows[count - 1][c] : values[c];
       std::int32_t place = first ? at[count - 1] : places[c];
-      const auto meet_row = [&](std::size_t k) {
+      for (std::size_t k = first ? count - 1 : count; k-- > 0;) {
         const Wide<T> a = rows[k][c];
         const bool beats = (a >= value) | (a != a);
         value = beats ? a : value;
         place = beats ? at[k] : place;
-      };
-      // No loop: the one around it is vectorised.
-      [&]<std::size_t... k>(std::index_sequence<k...>) { (meet_row(others - 1 - k), ...); }
-      (std::make_index_sequence<others>());
+      }
       values[c] = static_cast<T>(value);
       places[c] = place;
     }
