@@ -82,18 +82,6 @@ extern "C" int renameat2(int folder, const char* from, int other, const char* to
   return static_cast<int>(syscall(SYS_renameat2, folder, from, other, to, flags));
 }
 
-extern "C" int open(const char* path, int flags, ...) {
-  mode_t mode = 0;
-  if ((flags & O_CREAT) != 0) {
-    va_list more;
-    va_start(more, flags);
-    mode = va_arg(more, mode_t);
-    va_end(more);
-    if (fails(FaultyDisk::Call::open)) return -1;
-  }
-  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
-}
-
 extern "C" int openat(int folder, const char* path, int flags, ...) {
   mode_t mode = 0;
   if ((flags & O_CREAT) != 0) {
@@ -104,6 +92,17 @@ extern "C" int openat(int folder, const char* path, int flags, ...) {
     if (fails(FaultyDisk::Call::open)) return -1;
   }
   return static_cast<int>(syscall(SYS_openat, folder, path, flags, mode));
+}
+
+extern "C" int open(const char* path, int flags, ...) {
+  mode_t mode = 0;
+  if ((flags & O_CREAT) != 0) {
+    va_list more;
+    va_start(more, flags);
+    mode = va_arg(more, mode_t);
+    va_end(more);
+  }
+  return openat(AT_FDCWD, path, flags, mode);
 }
 
 extern "C" ssize_t write(int descriptor, const void* bytes, std::size_t count) {

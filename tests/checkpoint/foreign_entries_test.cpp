@@ -2,7 +2,6 @@
 #include "tests/support/foreign_entries.h"
 
 #include <filesystem>
-#include <functional>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -10,7 +9,6 @@
 #include <lockstep/lockstep.h>
 
 #include "tests/support/expect_error.h"
-#include "tests/support/forked.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::tests {
@@ -19,18 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 Tree small_state() { return Tree::dict({{"w", Tree(array({1.0F, 2.0F}))}}); }
-
-/// 0 where `work` throws a CheckpointError that names the path and what it is, within seconds.
-int refused_by_name(const fs::path& path, const char* kind, const std::function<void()>& work) {
-  return forked([&] {
-    try {
-      work();
-    } catch (const CheckpointError& error) {
-      return contains(error.what(), path.string()) && contains(error.what(), kind) ? 0 : 2;
-    }
-    return 1;
-  });
-}
 
 }  // namespace
 
@@ -44,7 +30,8 @@ TEST_CASE("restoring reads no link, FIFO, device or socket in place of one of a 
       checkpoint::save(saved, small_state(), {});
       fs::rename(saved / name, aside);
       if (!kind.make(saved / name, aside)) continue;
-      CHECK(refused_by_name(saved / name, kind.name, [&] { static_cast<void>(checkpoint::restore(saved)); }) == 0);
+      CHECK(refused_by_name<CheckpointError>(saved / name, kind.name,
+                                             [&] { static_cast<void>(checkpoint::restore(saved)); }) == 0);
     }
   }
 }
@@ -58,13 +45,13 @@ TEST_CASE("a manager's steps are folders of its own") {
     fs::create_directories(step.parent_path());
     if (!kind.make(step, elsewhere)) continue;
     const checkpoint::Manager manager(step.parent_path());
-    CHECK(refused_by_name(step, kind.name, [&] { static_cast<void>(manager.manifest(3)); }) == 0);
-    CHECK(refused_by_name(step, kind.name, [&] { static_cast<void>(manager.metrics(3)); }) == 0);
-    CHECK(refused_by_name(step, kind.name, [&] {
+    CHECK(refused_by_name<CheckpointError>(step, kind.name, [&] { static_cast<void>(manager.manifest(3)); }) == 0);
+    CHECK(refused_by_name<CheckpointError>(step, kind.name, [&] { static_cast<void>(manager.metrics(3)); }) == 0);
+    CHECK(refused_by_name<CheckpointError>(step, kind.name, [&] {
             checkpoint::Manager reader(step.parent_path());
             static_cast<void>(reader.restore(3));
           }) == 0);
-    CHECK(refused_by_name(step, kind.name, [&] { checkpoint::save(step, small_state(), {}); }) == 0);
+    CHECK(refused_by_name<CheckpointError>(step, kind.name, [&] { checkpoint::save(step, small_state(), {}); }) == 0);
   }
 }
 
@@ -74,8 +61,8 @@ TEST_CASE("a writer's lock is written through no link") {
     const TemporaryFolder folder, elsewhere;
     const fs::path target = elsewhere.write("target", "of another");
     if (!kind.make(folder.path() / "writer.lock", target)) continue;
-    CHECK(refused_by_name(folder.path() / "writer.lock", kind.name,
-                          [&] { const checkpoint::WriterLock lock(folder.path()); }) == 0);
+    CHECK(refused_by_name<CheckpointError>(folder.path() / "writer.lock", kind.name,
+                                           [&] { const checkpoint::WriterLock lock(folder.path()); }) == 0);
     CHECK(file_text(target) == "of another");
   }
   const TemporaryFolder folder;
@@ -91,11 +78,14 @@ TEST_CASE("only a regular file is replaced by tensors: a device stays a device")
     const fs::path path = folder.path() / "tensors.safetensors", target = elsewhere.write("target", "of another");
     if (!kind.make(path, target)) continue;
     const fs::file_type before = fs::symlink_status(path).type();
-    CHECK(refused_by_name(path, kind.name, [&] { checkpoint::save_safetensors(path, {{"w", array({1.0F})}}); }) == 0);
+    CHECK(refused_by_name<CheckpointError>(path, kind.name, [&] {
+            checkpoint::save_safetensors(path, {{"w", array({1.0F})}});
+          }) == 0);
     CHECK(fs::symlink_status(path).type() == before);
     CHECK(file_text(target) == "of another");
     if (std::string(kind.name) == "a symbolic link") continue;  // the user has named it: it is read through
-    CHECK(refused_by_name(path, kind.name, [&] { static_cast<void>(checkpoint::load_safetensors(path)); }) == 0);
+    CHECK(refused_by_name<CheckpointError>(path, kind.name,
+                                           [&] { static_cast<void>(checkpoint::load_safetensors(path)); }) == 0);
   }
 }
 

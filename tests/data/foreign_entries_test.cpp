@@ -2,7 +2,6 @@
 #include "tests/support/foreign_entries.h"
 
 #include <filesystem>
-#include <functional>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -11,26 +10,12 @@
 #include <lockstep/error.h>
 
 #include "engine/data/files/class_folders.h"
-#include "tests/support/expect_error.h"
-#include "tests/support/forked.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::tests {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// 0 where `work` throws a DataError that names the path and what it is, within seconds.
-int refuses_data(const fs::path& path, const std::string& kind, const std::function<void()>& work) {
-  return forked([&] {
-    try {
-      work();
-    } catch (const DataError& error) {
-      return contains(error.what(), path.string()) && contains(error.what(), kind) ? 0 : 2;
-    }
-    return 1;
-  });
-}
 
 }  // namespace
 
@@ -43,13 +28,14 @@ TEST_CASE("a data set's folder has files and folders of its own only") {
     const fs::path in_class = folder.path() / "classes" / "cat" / "1.png";
     const fs::path idx = folder.path() / "train-images-idx3-ubyte";
     if (!kind.make(in_class, target) || !kind.make(idx, target)) continue;
-    CHECK(refuses_data(in_class, kind.name, [&] {
+    CHECK(refused_by_name<DataError>(in_class, kind.name, [&] {
             static_cast<void>(data::labelled_files(folder.path() / "classes", "test", {".png"}, "images"));
           }) == 0);
-    CHECK(refuses_data(idx, kind.name, [&] { static_cast<void>(data::load_fashion_mnist(folder.path())); }) == 0);
+    CHECK(refused_by_name<DataError>(idx, kind.name,
+                                     [&] { static_cast<void>(data::load_fashion_mnist(folder.path())); }) == 0);
     if (std::string(kind.name) == "a symbolic link") continue;  // a path that the user has written may be one
-    CHECK(refuses_data(idx, "is no regular file", [&] { static_cast<void>(data::read_idx(idx)); }) == 0);
-    CHECK(refuses_data(idx, "is no regular file", [&] { static_cast<void>(data::read_csv(idx)); }) == 0);
+    CHECK(refused_by_name<DataError>(idx, "is no regular file", [&] { static_cast<void>(data::read_idx(idx)); }) == 0);
+    CHECK(refused_by_name<DataError>(idx, "is no regular file", [&] { static_cast<void>(data::read_csv(idx)); }) == 0);
   }
 }
 
@@ -60,7 +46,7 @@ TEST_CASE("tokens are written through no link and onto no device") {
     const fs::path target = elsewhere.write("target", "of another"), path = folder.path() / "tokens.bin";
     if (!kind.make(path, target)) continue;
     const std::int32_t tokens[] = {1, 2, 3};
-    CHECK(refuses_data(path, kind.name, [&] { data::write_tokens(path, tokens, DType::uint16); }) == 0);
+    CHECK(refused_by_name<DataError>(path, kind.name, [&] { data::write_tokens(path, tokens, DType::uint16); }) == 0);
     CHECK(file_text(target) == "of another");
   }
 }

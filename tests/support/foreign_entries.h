@@ -12,6 +12,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "tests/support/expect_error.h"
+#include "tests/support/forked.h"
+
 namespace lockstep::tests {
 
 /// How errors call it, and what makes one at a path; a link leads to `target`. False where that cannot be made here.
@@ -40,6 +43,19 @@ inline const std::vector<ForeignKind>& foreign_kinds() {
        }},
   };
   return kinds;
+}
+
+/// In a process of its own, 0 where `work` throws an E that names the path and what it is: a wait for ever ends there, too.
+template <class E>
+int refused_by_name(const std::filesystem::path& path, const std::string& kind, const std::function<void()>& work) {
+  return forked([&] {
+    try {
+      work();
+    } catch (const E& error) {
+      return contains(error.what(), path.string()) && contains(error.what(), kind) ? 0 : 2;
+    }
+    return 1;
+  });
 }
 
 }  // namespace lockstep::tests
