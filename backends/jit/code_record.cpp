@@ -24,7 +24,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Whether that is a regular file of this user: what another one has put under a name that all can tell is left alone.
+/// Whether a descriptor is of a regular file that this user owns. The map's name is known to all: a file that another user
+/// has put there is not written.
 bool is_own_file(int descriptor) {
   struct stat status {};
   return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();

@@ -43,7 +43,7 @@ class LOCKSTEP_API MappedFile {
   std::unique_ptr<std::atomic<bool>[]> is_read_ahead_;  ///< Of each piece.
 };
 
-/// A regular file that the user has named, through links. Throws likewise.
+/// Opens a regular file that the user has named; follows links. Throws DataError, as MappedFile does.
 files::Descriptor open_data_file(const std::filesystem::path& path, const std::string& who);
 
 /// All bytes of a file, read rather than mapped: nothing that is done to the file later matters. Throws likewise.
