@@ -4,7 +4,8 @@
     build_times.py templates build/release         the templates that cost most, by clang++'s -ftime-trace
     build_times.py measure build/times README.md   builds from nothing without a compiler's cache, runs the tests, and
                                                    writes the times between the README's <!-- times --> marks
-    build_times.py ratio g++ source.cpp -Iinclude  a source file beside an empty one with the same standard headers
+    build_times.py ratio g++ source.cpp -Iinclude  a source file beside an empty one with the same standard headers: the
+                                                   memory that g++ allocates, which is the same in every run
     build_times.py headers docs/contributing.md    what each public header costs alone, written between the page's
                                                    <!-- headers --> marks
     build_times.py relinked build/times            what was linked more than once in a tree that was built only once
@@ -260,21 +261,29 @@ def processor_seconds(command):
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
+def allocated_megabytes(command):
+    """What g++ allocates for a compilation, by its own report: near proportional to its time, and no matter of load."""
+    report = subprocess.run([*command, "-ftime-report"], capture_output=True, text=True, check=True).stderr
+    total = re.search(r"^ *TOTAL .* ([0-9.]+)([kMG])\b", report, re.M)
+    if not total:
+        sys.exit(f"{command[0]} does not say what it allocates: -ftime-report of g++ ends with a line TOTAL")
+    return float(total.group(1)) * {"k": 1e-3, "M": 1, "G": 1e3}[total.group(2)]
+
+
 def ratio(arguments, flags):
-    """A source beside an empty one that includes the same standard headers: the best of several rounds, in turns."""
+    """A source beside an empty one that includes the same standard headers."""
     with tempfile.TemporaryDirectory() as name:
         empty = pathlib.Path(name) / "empty.cpp"
         headers = standard_headers(arguments.compiler, arguments.source, flags)
         empty.write_text("".join(f"#include <{header}>\n" for header in headers))
-        best = {}
-        for _ in range(3):
-            for source in (arguments.source, empty):
-                seconds = processor_seconds([arguments.compiler, *flags, "-c", source, "-o", empty.with_suffix(".o")])
-                best[source] = min(seconds, best.get(source, seconds))
-    found = best[arguments.source] / best[empty]
+        source_cost, empty_cost = (
+            allocated_megabytes([arguments.compiler, *flags, "-c", source, "-o", empty.with_suffix(".o")])
+            for source in (arguments.source, empty)
+        )
+    found = source_cost / empty_cost
     print(
-        f"{arguments.source}: {best[arguments.source]:.2f} s, {found:.2f} times its {len(headers)} standard headers' "
-        f"{best[empty]:.2f} s, at most {arguments.at_most} allowed"
+        f"{arguments.source}: {source_cost:.0f} MB, {found:.2f} times its {len(headers)} standard headers' "
+        f"{empty_cost:.0f} MB, at most {arguments.at_most} allowed"
     )
     return 0 if found <= arguments.at_most else 1
 
@@ -339,7 +348,7 @@ def main():
     command = commands.add_parser("ratio")
     command.add_argument("compiler")
     command.add_argument("source")
-    command.add_argument("--at-most", type=float, default=2.5)
+    command.add_argument("--at-most", type=float, default=1.6)
     command = commands.add_parser("headers")
     command.add_argument("page", type=pathlib.Path, nargs="?", help="where the table is written")
     command.add_argument("--compiler", default="g++")
