@@ -51,11 +51,11 @@ TEST_CASE("a process that returns 0, or hangs, before it connects is named by th
       " did not connect within 10 s; see whether it has ended, what it printed, and whether its main connects "
       "(world(), "
       "or a map over all processes) as the others do, or give it longer: LOCKSTEP_COLLECTIVE_TIMEOUT.";
-  // Where a process ends before MPI begins, Open MPI's launcher sees it first.
+  // Where a process ends before MPI begins, Open MPI's launcher may see it first.
   const std::vector<Case> cases = {
       {2, "shared_memory", "1", "process 0 says: shared_memory: process 1 of 2" + rest},
       {3, "shared_memory", "0", "says: shared_memory: process 0 of 3" + rest},
-      {2, "mpi", "1", "exited due to process rank 1"},
+      {2, "mpi", "1", "process 0 says: mpi: process 1 of 2" + rest},
       {2, "mpi", "1", "process 0 says: mpi: process 1 of 2" + rest, true},
       {3, "mpi", "0", "says: mpi: process 0 of 3" + rest, true},
   };
@@ -73,7 +73,9 @@ TEST_CASE("a process that returns 0, or hangs, before it connects is named by th
     CHECK_FALSE(ends[i].succeeded);
     CHECK(ends[i].seconds < 40);
     CHECK(ends[i].left_over.empty());
-    CHECK(contains(ends[i].output, cases[i].text));
+    const bool launcher_was_first =
+        cases[i].communicator == "mpi" && !cases[i].hangs && contains(ends[i].output, "exited due to process rank 1");
+    CHECK((launcher_was_first || contains(ends[i].output, cases[i].text)));
   }
 }
 
