@@ -1,6 +1,7 @@
 // Memory for tests that ends where a page begins that may not be touched: loaded before a program (LD_PRELOAD), it serves
 // every aligned allocation, as which the memory of arrays, scratch and tensors is made, here and in the libraries below.
-// What lies behind a block, up to the alignment, is checked when it is freed; freed blocks may not be touched either.
+// What lies behind a block, up to the alignment, is checked when it is freed; freed blocks may not be touched either. A
+// new block holds bytes that are NaN in every float, so that what reads it before it writes it computes NaN.
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -19,6 +20,7 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::size_t room = std::size_t{1} << 42;  // Addresses only; none is given twice.
 constexpr unsigned char canary = 0xC5;
+constexpr unsigned char unwritten = 0xFF;
 
 /// In a page of its own, before the block.
 struct Header {
@@ -70,6 +72,7 @@ void* make_block(std::size_t alignment, std::size_t bytes) {
   if (mprotect(first, page + body, PROT_READ | PROT_WRITE) != 0) return nullptr;
   const std::uintptr_t end = begin + body;
   auto* block = reinterpret_cast<unsigned char*>(slack == 0 ? (end - length) & ~(alignment - 1) : begin);
+  std::memset(block, unwritten, bytes);
   std::memset(block + bytes, canary, static_cast<std::size_t>(reinterpret_cast<unsigned char*>(end) - block) - bytes);
   *header_of(block) = {bytes, page + body, block};
   return block;
