@@ -37,7 +37,8 @@ TEST_CASE("code lives as long as a kernel that runs it, the newest without one: 
       REQUIRE(cache.get(plus(static_cast<float>(i)), "passing") != nullptr);
       REQUIRE(cache.size() <= 2 * (CodeCache::newest_kept + 1));
     }
-    const std::weak_ptr<const MachineCode> newest = cache.get(plus(1999), "passing"), older = cache.get(plus(0), "again");
+    const std::weak_ptr<const MachineCode> newest = cache.get(plus(1999), "passing"),
+                                           older = cache.get(plus(0), "again");
     CHECK(!newest.expired());
     for (std::size_t i = 0; i < CodeCache::newest_kept; ++i) {
       REQUIRE(cache.get(plus(static_cast<float>(i + 1)), "passing") != nullptr);
