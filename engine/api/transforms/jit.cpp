@@ -295,8 +295,8 @@ struct JitCache::Impl {
     std::size_t i = 0;
     const auto next = [&] {
       const WeakType weak = entry.weak_results[i];
-      Array y = api::result(*entry.executable, space, i++);
-      return weak == WeakType::strong ? std::move(y) : api::visible(y, weak);
+      if (weak == WeakType::strong) return api::result(*entry.executable, space, i++);
+      return api::visible(api::result(*entry.executable, space, i++), weak);
     };
     Tree tree = filled_structure(entry.result, next);
     if (!entry.cells.empty()) replace_cells(entry, rest_of(entry, space, i));

@@ -90,7 +90,8 @@ Array passed_on(const executable::Executable& executable, std::size_t i, const C
 /// A result that lies where its donor lay.
 Array in_place(const executable::Executable& executable, std::size_t i, const ResultSource& source, Array& donor) {
   const bool is_like_donor = !source.is_retyped && !source.is_repeated && donor.state()->keys.empty();
-  return is_like_donor ? std::move(donor) : made(executable, i, donor.state()->buffer);
+  if (is_like_donor) return std::move(donor);
+  return made(executable, i, donor.state()->buffer);
 }
 
 }  // namespace
