@@ -23,6 +23,7 @@
 #include "engine/checkpoint/array_parts.h"
 #include "engine/checkpoint/block_files.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/restorable.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/sha256.h"
 #include "engine/files/json_reader.h"
@@ -77,7 +78,7 @@ std::vector<OwnBlock> own_blocks(const std::string& path, const Array& leaf) {
 
 /// Calls visit(block) in the order of the file; of the blocks that had to be copied, those of one leaf are there at a time.
 void for_each_own_block(const Tree& tree, const std::function<void(const OwnBlock&)>& visit) {
-  const std::vector<std::string> paths = tree.paths();
+  const std::vector<std::string> paths = checked_paths(tree);
   const std::vector<Array> leaves = tree.leaves();
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     for (const OwnBlock& block : own_blocks(paths[i], leaves[i])) visit(block);
@@ -219,7 +220,7 @@ std::vector<std::string> indices(const std::filesystem::path& temporary, const s
 
 /// Writes the manifest of all that was written, and puts the folder in its place.
 void commit(CommittedFolder& committed, const std::string& arrays, const std::vector<std::string>& written,
-            const Named<std::string>& manifest, const Named<double>& metrics) {
+            const Description& description) {
   Value more;
   more["arrays"] = json::parse(arrays).value.value();
   for (const char* list : {"blocks", "files"}) more[list] = Value::list();
@@ -231,8 +232,7 @@ void commit(CommittedFolder& committed, const std::string& arrays, const std::ve
   }
   write_manifest(committed, {.format = block_format,
                              .sha256 = index_digest(arrays, more["blocks"].to_string()),
-                             .entries = manifest,
-                             .metrics = metrics,
+                             .description = description,
                              .array_sums = {},
                              .more = more.to_string(),
                              .text = {}});
@@ -245,9 +245,8 @@ bool has_cut_leaves(const Tree& tree) {
   return std::ranges::any_of(tree.leaves(), [](const Array& leaf) { return is_cut(leaf); });
 }
 
-BlockSave::BlockSave(const std::filesystem::path& folder, Named<std::string> manifest, Named<double> metrics,
-                     Target target)
-    : manifest_(std::move(manifest)), metrics_(std::move(metrics)) {
+BlockSave::BlockSave(const std::filesystem::path& folder, Description description, Target target)
+    : description_(std::move(description)) {
   const bool is_first = world()->rank() == 0;
   together([&] {
     if (is_first) committed_.emplace(folder, target);
@@ -260,7 +259,7 @@ void BlockSave::write_together(const Tree& tree) {
   together([&] { own = write_own(temporary_, tree); });
   const std::vector<std::string> written = world()->all_gather_text(own);
   together([&] {
-    if (committed_) commit(*committed_, arrays_of(tree), written, manifest_, metrics_);
+    if (committed_) commit(*committed_, arrays_of(tree), written, description_);
   });
 }
 
@@ -293,7 +292,7 @@ void BlockSave::write_alone(const Tree& tree, double seconds, Pace& pace) {
     std::error_code ignored;
     std::filesystem::remove(written_file(temporary_, other), ignored);
   }
-  commit(*committed_, arrays_of(tree), written, manifest_, metrics_);
+  commit(*committed_, arrays_of(tree), written, description_);
 }
 
 }  // namespace lockstep::checkpoint

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include <lockstep/named.h>
 #include <lockstep/tree.h>
 
 #include "engine/checkpoint/committed_folder.h"
+#include "engine/checkpoint/manifest.h"
 
 // How arrays that lie cut are saved: each process its blocks, process 0 the index of all.
 namespace lockstep::checkpoint {
@@ -21,7 +21,7 @@ bool has_cut_leaves(const Tree& tree);
 class BlockSave {
  public:
   /// Communicates: process 0 makes the folder that all write into. Throws everywhere where that fails.
-  BlockSave(const std::filesystem::path& folder, Named<std::string> manifest, Named<double> metrics, Target target);
+  BlockSave(const std::filesystem::path& folder, Description description, Target target);
 
   /// Communicates. Throws everywhere what one process throws.
   void write_together(const Tree& tree);
@@ -32,8 +32,7 @@ class BlockSave {
  private:
   std::optional<CommittedFolder> committed_;  // in process 0
   std::filesystem::path temporary_;
-  Named<std::string> manifest_;
-  Named<double> metrics_;
+  Description description_;
 };
 
 }  // namespace lockstep::checkpoint

@@ -10,15 +10,16 @@
 #include "engine/checkpoint/block_saves.h"
 #include "engine/checkpoint/committed_folder.h"
 #include "engine/checkpoint/manifest.h"
+#include "engine/checkpoint/restorable.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/sha256.h"
 #include "engine/checkpoint/write.h"
 
 namespace lockstep::checkpoint {
 
-void write_whole(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
-                 const Named<double>& metrics, Target target, Pace* pace) {
-  const std::vector<std::string> paths = tree.paths();
+void write_whole(const std::filesystem::path& folder, const Tree& tree, const Description& description, Target target,
+                 Pace* pace) {
+  const std::vector<std::string> paths = checked_paths(tree);
   const std::vector<Array> leaves = tree.leaves();
   std::map<std::string, Array> named;
   std::map<std::string, ArrayType> types;
@@ -45,8 +46,7 @@ void write_whole(const std::filesystem::path& folder, const Tree& tree, const Na
   }
   file.finish();
   described.sha256 = digest.hex();
-  described.entries = manifest;
-  described.metrics = metrics;
+  described.description = description;
   write_manifest(committed, described);
   committed.commit();
 }
@@ -60,16 +60,16 @@ double writing_seconds(const Tree& tree) {
   return bytes / slowest_bytes_per_second;
 }
 
-void save_together(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest,
-                   const Named<double>& metrics, Target target) {
-  if (has_cut_leaves(tree)) return BlockSave(folder, manifest, metrics, target).write_together(tree);
+void save_together(const std::filesystem::path& folder, const Tree& tree, const Description& description,
+                   Target target) {
+  if (has_cut_leaves(tree)) return BlockSave(folder, description, target).write_together(tree);
   world()->run_on_first(
-      "checkpoint::save of " + folder.string(), [&] { write_whole(folder, tree, manifest, metrics, target); },
+      "checkpoint::save of " + folder.string(), [&] { write_whole(folder, tree, description, target); },
       writing_seconds(tree));
 }
 
 void save(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest) {
-  save_together(folder, tree, manifest, {});
+  save_together(folder, tree, {manifest, {}});
 }
 
 std::map<std::string, Array> load_safetensors(const std::filesystem::path& file) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <exception>
@@ -18,6 +17,7 @@
 
 #include <lockstep/checkpoint_manager.h>
 #include <lockstep/error.h>
+#include <lockstep/parallel.h>
 #include <lockstep/processes.h>
 
 #include "engine/checkpoint/block_saves.h"
@@ -32,15 +32,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string step_prefix = "step-";
-
-std::optional<std::int64_t> step_in(std::string_view name) {
-  if (!name.starts_with(step_prefix)) return std::nullopt;
-  const char* first = name.data() + step_prefix.size();
-  const char* end = name.data() + name.size();
-  std::int64_t step = -1;
-  const auto [last, error] = std::from_chars(first, end, step);
-  return error == std::errc() && last == end && step >= 0 ? std::optional(step) : std::nullopt;
+/// The leaf of a saved run, or of a state itself, that counts its steps: one that has this number. Empty: none.
+std::string counter_in(const Tree& tree, std::int64_t step) {
+  for (const char* path : {"state/step", "step"}) {
+    if (!tree.contains(path) || !tree.at(path).is_leaf()) continue;
+    const Array& leaf = tree.at(path).array();
+    if (!leaf.has_value() || leaf.ndim() != 0 || !is_integer(leaf.dtype()) || is_cut(leaf)) continue;
+    if (leaf.item<std::int64_t>() == step) return path;
+  }
+  return "";
 }
 
 /// The thread that writes gives way to those that train. Where they take every core, it gets about 1.5 % of one: with a
@@ -103,7 +103,7 @@ struct Manager::Impl {
   std::optional<double> rank_of(std::int64_t step) {
     const auto known = ranks.find(step);
     if (known != ranks.end()) return known->second;
-    const Named<double> metrics = read_manifest(own_path_of(step)).metrics;
+    const Named<double> metrics = read_manifest(own_path_of(step)).description.metrics;
     const auto found = metrics.find(options.best_metric);
     std::optional<double> rank;
     if (found != metrics.end() && !std::isnan(found->second)) {
@@ -278,18 +278,19 @@ struct Manager::Impl {
     });
     ranks.erase(step);
     const fs::path target = path_of(step);
+    const Description description{manifest, metrics, step, counter_in(tree, step)};
     if (!options.background) {
-      save_together(target, tree, manifest, metrics, is);
+      save_together(target, tree, description, is);
       settle([&] { remove_what_no_rule_keeps(); });
       return;
     }
     seconds = writing_seconds(tree);
     if (has_cut_leaves(tree)) {
       seconds += world()->patience();
-      const auto blocks = std::make_shared<BlockSave>(target, manifest, metrics, is);
+      const auto blocks = std::make_shared<BlockSave>(target, description, is);
       start(tree, [this, blocks, wait = seconds](const Tree& snapshot) { blocks->write_alone(snapshot, wait, pace); });
     } else if (world()->rank() == 0) {
-      start(tree, [=, this](const Tree& snapshot) { write_whole(target, snapshot, manifest, metrics, is, &pace); });
+      start(tree, [=, this](const Tree& snapshot) { write_whole(target, snapshot, description, is, &pace); });
     }
   }
 
@@ -358,12 +359,12 @@ std::optional<std::int64_t> Manager::best() const {
 
 Named<double> Manager::metrics(std::int64_t step) const {
   impl_->finish();
-  return read_manifest(impl_->own_path_of(step)).metrics;
+  return read_manifest(impl_->own_path_of(step)).description.metrics;
 }
 
 Named<std::string> Manager::manifest(std::int64_t step) const {
   impl_->finish();
-  return read_manifest(impl_->own_path_of(step)).entries;
+  return read_manifest(impl_->own_path_of(step)).description.entries;
 }
 
 fs::path Manager::folder_of(std::int64_t step) const { return impl_->path_of(step); }

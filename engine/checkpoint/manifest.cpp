@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -61,10 +62,41 @@ Named<double> numbers_of(const std::filesystem::path& file, const Value& manifes
   return numbers;
 }
 
-/// The sums file where there is one; folders of older versions have none.
-std::optional<std::string> checked_sums(const std::filesystem::path& folder, const std::string& manifest_digest) {
+/// Of a manager's checkpoint its step, and the leaf that counts it.
+void read_step(const std::filesystem::path& file, const Value& manifest, Description& description) {
+  const Value *step = manifest.find("step"), *counter = manifest.find("step_leaf");
+  if (step != nullptr) {
+    description.step = step->integer();
+    if (!description.step || *description.step < 0) {
+      fail_in_manifest(file, "is no manifest: its step is " + step->to_string() + ", which is no number of steps");
+    }
+  }
+  if (counter == nullptr) return;
+  if (counter->text() == nullptr || step == nullptr) {
+    fail_in_manifest(file, "is no manifest: its step_leaf must be the path of a leaf, beside a step");
+  }
+  description.counter = *counter->text();
+}
+
+/// Throws CheckpointError where a folder is named after another step.
+void check_name(const std::filesystem::path& folder, const Description& description) {
+  const std::optional<std::int64_t> named = step_in(folder.filename().string());
+  if (!named || !description.step || *named == *description.step) return;
+  throw CheckpointError(fmt::format(
+      "[restore] {} is named after step {}, but its manifest is of step {}; it was renamed or copied: give it the name "
+      "{}{} again, or take another checkpoint",
+      folder.string(), *named, *description.step, step_prefix, *description.step));
+}
+
+/// The file of sums.
+std::string checked_sums(const std::filesystem::path& folder, const std::string& manifest_digest) {
   std::error_code ignored;
-  if (!std::filesystem::exists(folder / sums_file, ignored)) return std::nullopt;
+  if (!std::filesystem::exists(folder / sums_file, ignored)) {
+    throw CheckpointError(fmt::format(
+        "[restore] {0} has no {1}, which says what its files are; they may have been changed: take another checkpoint, "
+        "or, where you trust them, write it by (cd {0} && sha256sum $(ls {2} {3} 2>/dev/null) > {1})",
+        folder.string(), sums_file, arrays_file, manifest_file));
+  }
   std::string sums = read_text(folder / sums_file);
   if (sums.ends_with(manifest_digest + "  " + manifest_file + "\n")) return sums;
   fail_in_manifest(folder / manifest_file, "has SHA-256 " + manifest_digest + ", which " + sums_file +
@@ -72,6 +104,15 @@ std::optional<std::string> checked_sums(const std::filesystem::path& folder, con
 }
 
 }  // namespace
+
+std::optional<std::int64_t> step_in(std::string_view name) {
+  if (!name.starts_with(step_prefix)) return std::nullopt;
+  const char* first = name.data() + step_prefix.size();
+  const char* end = name.data() + name.size();
+  std::int64_t step = -1;
+  const auto [last, error] = std::from_chars(first, end, step);
+  return error == std::errc() && last == end && step >= 0 ? std::optional(step) : std::nullopt;
+}
 
 std::string digest_of(std::span<const std::byte> bytes) {
   return sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -103,8 +144,11 @@ void write_manifest(CommittedFolder& folder, const Manifest& manifest) {
   described["format"] = manifest.format;
   described["sha256"] = manifest.sha256;
   Value& entries = described["entries"] = Value::object();
-  for (const auto& [name, text] : manifest.entries) entries[name] = text;
-  for (const auto& [name, value] : manifest.metrics) described["metrics"][name] = fmt::format("{}", value);
+  const Description& description = manifest.description;
+  for (const auto& [name, text] : description.entries) entries[name] = text;
+  for (const auto& [name, value] : description.metrics) described["metrics"][name] = fmt::format("{}", value);
+  if (description.step) described["step"] = *description.step;
+  if (!description.counter.empty()) described["step_leaf"] = description.counter;
   for (const auto& [path, sum] : manifest.array_sums) described["array_sums"][path] = sum;
   const std::string text = [&] {
     try {
@@ -136,10 +180,11 @@ Manifest parse_manifest(const std::string& text, const std::filesystem::path& fi
     fail_in_manifest(file, fmt::format("has format {}; this version reads {} and {}", format->to_string(), whole_format,
                                        block_format));
   }
+  Description description{texts_of(file, manifest, "entries"), numbers_of(file, manifest, "metrics")};
+  read_step(file, manifest, description);
   return {.format = *format->integer(),
           .sha256 = *sha256->text(),
-          .entries = texts_of(file, manifest, "entries"),
-          .metrics = numbers_of(file, manifest, "metrics"),
+          .description = std::move(description),
           .array_sums = texts_of(file, manifest, "array_sums"),
           .more = {},
           .text = text};
@@ -148,12 +193,13 @@ Manifest parse_manifest(const std::string& text, const std::filesystem::path& fi
 Manifest read_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / manifest_file;
   const std::string text = read_text(file);
-  const std::optional<std::string> sums = checked_sums(folder, digest_of(bytes_of(text)));
+  const std::string sums = checked_sums(folder, digest_of(bytes_of(text)));
   Manifest manifest = parse_manifest(text, file);
-  if (sums && *sums != sums_of(manifest, digest_of(bytes_of(text)))) {
+  if (sums != sums_of(manifest, digest_of(bytes_of(text)))) {
     fail_in_manifest(folder / sums_file,
                      "is not what was written beside " + manifest_file + "; it was changed or damaged");
   }
+  check_name(folder, manifest.description);
   return manifest;
 }
 

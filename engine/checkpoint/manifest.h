@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <lockstep/named.h>
 
@@ -18,11 +20,24 @@ inline constexpr std::int64_t block_format = 2;
 inline const std::string manifest_file = "manifest.json";
 inline const std::string arrays_file = "arrays.safetensors";
 
+inline const std::string step_prefix = "step-";  ///< Of the folders that a manager saves.
+/// The step of such a folder's name; nothing where it has another.
+std::optional<std::int64_t> step_in(std::string_view name);
+
+/// What a checkpoint says of itself.
+struct Description {
+  Named<std::string> entries;
+  Named<double> metrics;
+  /// Of a manager's checkpoint.
+  std::optional<std::int64_t> step = {};
+  /// The path of the leaf that counts the steps, where there is one, or nothing.
+  std::string counter = {};
+};
+
 struct Manifest {
   std::int64_t format = whole_format;
   std::string sha256;  ///< Of the file of arrays, or of the index of blocks.
-  Named<std::string> entries;
-  Named<double> metrics;
+  Description description;
   /// By path of an array, what tells that its bytes were changed.
   Named<std::string> array_sums;
   std::string more;  ///< Fields of a format of its own: a JSON object, or nothing.
@@ -34,7 +49,8 @@ void write_manifest(CommittedFolder& folder, const Manifest& manifest);
 /// Of the file's text alone, whatever is said of it elsewhere. Throws CheckpointError naming the file and what in it is
 /// none or of another format.
 Manifest parse_manifest(const std::string& text, const std::filesystem::path& file);
-/// Throws CheckpointError naming the file that is missing, damaged or of another format.
+/// Throws CheckpointError naming the file that is missing, damaged or of another format, and where a folder has the name
+/// of another step than its manifest has.
 Manifest read_manifest(const std::filesystem::path& folder);
 
 std::string digest_of(std::span<const std::byte> bytes);

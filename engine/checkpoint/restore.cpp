@@ -6,6 +6,7 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
+#include <lockstep/tree_of_paths.h>
 
 #include "engine/checkpoint/array_names.h"
 #include "engine/checkpoint/block_files.h"
@@ -54,10 +55,11 @@ class SavedArrays {
     if (manifest.format == block_format) {
       files_.emplace(folder, manifest.text);
       types_ = files_->types();
-      return;
+    } else {
+      whole_ = whole_arrays(folder, manifest);
+      for (const auto& [path, array] : whole_) types_.emplace(path, array.type());
     }
-    whole_ = whole_arrays(folder, manifest);
-    for (const auto& [path, array] : whole_) types_.emplace(path, array.type());
+    check_step(folder, manifest.description);
   }
 
   const std::map<std::string, ArrayType>& types() const { return types_; }
@@ -71,6 +73,18 @@ class SavedArrays {
   }
 
  private:
+  /// Throws CheckpointError where the leaf that counts the steps has another number than the manifest.
+  void check_step(const std::filesystem::path& folder, const Description& description) const {
+    if (description.counter.empty()) return;
+    const auto found = types_.find(description.counter);
+    const bool counts = found != types_.end() && found->second.shape.rank() == 0 && is_integer(found->second.dtype);
+    const std::string number = counts ? std::to_string(whole(description.counter).item<std::int64_t>()) : "no number";
+    if (number == std::to_string(*description.step)) return;
+    throw CheckpointError("[restore] " + folder.string() + ": its manifest is of step " +
+                          std::to_string(*description.step) + ", but '" + description.counter + "' in it is " + number +
+                          "; its files are of different checkpoints or were changed: take another checkpoint");
+  }
+
   static Array part(const Array& array, const Shape& start, const Shape& shape) {
     std::vector<std::int64_t> last, step(static_cast<std::size_t>(shape.rank()), 1);
     for (int d = 0; d < shape.rank(); ++d) last.push_back(start[d] + shape[d]);
@@ -130,6 +144,17 @@ class SavedPaths {
   std::set<std::string> asked_, found_;
 };
 
+/// All arrays, in dicts.
+Tree tree_of(const std::filesystem::path& folder, const SavedArrays& arrays) {
+  std::vector<std::pair<std::string, Tree>> entries;
+  for (const auto& [path, type] : arrays.types()) entries.emplace_back(path, arrays.whole(path));
+  try {
+    return tree_of_paths(std::move(entries));
+  } catch (const StateError& error) {
+    throw CheckpointError("[restore] " + folder.string() + " was not written by checkpoint::save: " + error.what());
+  }
+}
+
 void check_surplus(const std::filesystem::path& folder, const SavedArrays& arrays, const std::set<std::string>& taken) {
   for (const auto& [path, type] : arrays.types()) {
     if (taken.contains(path)) continue;
@@ -144,8 +169,9 @@ void check_surplus(const std::filesystem::path& folder, const SavedArrays& array
 Saved restore(const std::filesystem::path& folder) {
   const Manifest manifest = read_manifest(folder);
   const SavedArrays arrays(folder, manifest);
-  Saved saved{.tree = Tree::dict({}), .manifest = manifest.entries, .metrics = manifest.metrics};
-  for (const auto& [path, type] : arrays.types()) saved.tree = saved.tree.with(path, Tree(arrays.whole(path)));
+  Saved saved{
+      .tree = Tree::dict({}), .manifest = manifest.description.entries, .metrics = manifest.description.metrics};
+  saved.tree = tree_of(folder, arrays);
   return saved;
 }
 

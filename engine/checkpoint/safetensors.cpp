@@ -6,6 +6,7 @@
 
 #include <lockstep/error.h>
 
+#include "engine/checkpoint/restorable.h"
 #include "engine/files/json_reader.h"
 
 namespace lockstep::checkpoint {
@@ -67,8 +68,10 @@ std::string_view type_name(const std::string& tensor, DType dtype) {
   for (const NamedType& known : type_names) {
     if (known.dtype == dtype) return known.name;
   }
-  throw CheckpointError("[save] '" + tensor + "' has dtype " + std::string(name(dtype)) +
-                        ", which the file format does not know; save its parts (key_data, real and imaginary)");
+  throw CheckpointError("[save] '" + brief(tensor) + "' has dtype " + std::string(name(dtype)) +
+                        ", which the file format does not know; save its parts (key_data, real and imaginary), which "
+                        "checkpoint::save does for arrays of at most " +
+                        std::to_string(Shape::max_rank - 1) + " dimensions");
 }
 
 /// The type that stands in the file.
@@ -76,7 +79,7 @@ ArrayType written_type(const ArrayType& type, Unnamed unnamed) {
   if (unnamed == Unnamed::refused) return type;
   for (const DtypeInParts& known : dtypes_in_parts) {
     if (known.dtype != type.dtype) continue;
-    if (type.shape.rank() == Shape::max_rank) return type;  // refused by its dtype
+    if (type.shape.rank() == Shape::max_rank) return type;  // refused by type_name
     Shape shape = type.shape;
     shape.append(2);
     return {known.parts, shape, {}};
@@ -140,19 +143,25 @@ Shape shape_of(const std::string& file, const std::string& tensor, const std::ve
                         " has rank " + std::to_string(dims.size()) + "; at most " + std::to_string(Shape::max_rank));
   }
   Shape shape;
+  const bool is_empty = std::ranges::find(dims, 0U) != dims.end();
+  const std::uint64_t largest = is_empty ? std::max(longest, largest_empty) : longest;
   std::uint64_t count = 1;
   for (const std::uint64_t extent : dims) {
-    if (extent != 0 && count > longest / extent) {
+    if (extent != 0 && count > largest / extent) {
       fail_in_safetensors(file, tensor,
                           ": its shape needs more than the " + std::to_string(longest) + " bytes of data in the file");
     }
     count *= extent;
-    if (extent > longest) {
+    if (extent > largest) {
       fail_in_safetensors(file, tensor,
                           ": extent " + std::to_string(extent) + " is larger than the " + std::to_string(longest) +
                               " bytes of data in the file");
     }
     shape.append(static_cast<std::int64_t>(extent));
+  }
+  if (is_empty && !is_empty_shape_readable(shape)) {
+    fail_in_safetensors(file, tensor,
+                        ": the product of its extents but for zeros is above " + std::to_string(largest_empty));
   }
   return shape;
 }
@@ -246,6 +255,11 @@ std::vector<std::byte> safetensors_header(const std::map<std::string, ArrayType>
     total += bytes;
   }
   std::string text = header_text(header);
+  if (text.size() > largest_header - length_bytes) {
+    throw CheckpointError("[save] the names and shapes of " + std::to_string(arrays.size()) + " arrays take " +
+                          std::to_string(text.size()) + " bytes; readers of the file format take at most " +
+                          std::to_string(largest_header) + ": give shorter names, or save them in several files");
+  }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   std::vector<std::byte> bytes(length_bytes + text.size());
   for (std::size_t i = 0; i < length_bytes; ++i) bytes[i] = static_cast<std::byte>(text.size() >> (8 * i));

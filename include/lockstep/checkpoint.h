@@ -68,7 +68,8 @@ class LOCKSTEP_API WriterLock {
 /// process fails, no folder appears and all throw, naming it.
 LOCKSTEP_API void save(const std::filesystem::path& folder, const Tree& tree, const Named<std::string>& manifest);
 /// Reads it back; sizes and checksums are checked before anything is believed: a byte that was changed anywhere in the
-/// folder, or is missing, is a CheckpointError naming file and array. Dicts and lists come back as dicts; give `like` to
+/// folder, or is missing, is a CheckpointError naming file and array, and so is a folder without SHA256SUMS, or one that is
+/// named "step-<n>" after another step than its manager saved. Dicts and lists come back as dicts; give `like` to
 /// restore its structure and to have every leaf's type checked by path. Arrays come back whole, however they lay.
 LOCKSTEP_API Saved restore(const std::filesystem::path& folder);
 /// As the leaves of `like` lie: of one that lies cut each process reads what its blocks need, whatever the layout, the

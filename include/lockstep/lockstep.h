@@ -87,6 +87,7 @@
 #include <lockstep/transforms.h>
 #include <lockstep/tree.h>
 #include <lockstep/tree_function.h>
+#include <lockstep/tree_of_paths.h>
 #include <lockstep/tree_struct.h>
 #include <lockstep/version.h>
 #include <lockstep/weak_types.h>

@@ -12,6 +12,7 @@
 #include <lockstep/parallel.h>
 #include <lockstep/random.h>
 
+#include "tests/support/checkpoint_sums.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/odd_trees.h"
 #include "tests/support/temporary_folder.h"
@@ -40,6 +41,7 @@ void write_saved(const TemporaryFolder& folder, const std::string& bytes) {
   std::filesystem::create_directories(folder.path() / "saved");
   folder.write("saved/arrays.safetensors", bytes);
   folder.write("saved/manifest.json", "{\"format\": 1, \"sha256\": \"" + sha256(bytes) + "\", \"entries\": {}}");
+  tests::write_sums(folder.path() / "saved");
 }
 
 }  // namespace
@@ -214,9 +216,7 @@ void check_no_damage_passes(const TemporaryFolder& folder) {
       refused();
     }
     std::filesystem::remove(entry.path());
-    if (entry.path().filename() != "SHA256SUMS") {
-      REQUIRE_THROWS_AS(checkpoint::restore(saved), CheckpointError);
-    }
+    REQUIRE_THROWS_AS(checkpoint::restore(saved), CheckpointError);
     folder.write(name, good);
   }
   CHECK_NOTHROW(static_cast<void>(checkpoint::restore(saved)));
@@ -336,11 +336,12 @@ TEST_CASE("tensors come from a file that another program wrote, and go to one") 
 TEST_CASE("a manifest that is none is refused") {
   const TemporaryFolder folder;
   checkpoint::save(folder.path() / "saved", example(), {});
-  std::filesystem::remove(folder.path() / "saved" / "SHA256SUMS");  // as folders of older versions
   folder.write("saved/manifest.json", "{");
+  tests::write_sums(folder.path() / "saved");
   tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "saved")); },
                                        "is no manifest");
   folder.write("saved/manifest.json", R"({"format": 3, "sha256": "", "entries": {}})");
+  tests::write_sums(folder.path() / "saved");
   tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "saved")); },
                                        "has format 3; this version reads 1 and 2");
   tests::expect_error<CheckpointError>([&] { static_cast<void>(checkpoint::restore(folder.path() / "absent")); },

@@ -12,6 +12,7 @@
 #include <lockstep/random.h>
 
 #include "tests/support/array_values.h"
+#include "tests/support/checkpoint_sums.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/full_disk.h"
 #include "tests/support/launcher.h"
@@ -140,7 +141,7 @@ TEST_CASE("a damaged index or block of what lay cut is refused") {
   const auto manifest = [](const std::string& from, const std::string& to) {
     return [=](const TemporaryFolder& folder) {
       folder.write("saved/manifest.json", manifest_with(folder, from, to));
-      std::filesystem::remove(folder.path() / "saved" / "SHA256SUMS");  // as folders of older versions
+      tests::write_sums(folder.path() / "saved");
     };
   };
   damaged(manifest("\"start\"", "\"begin\""), "its index has SHA-256");

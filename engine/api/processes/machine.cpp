@@ -1,8 +1,8 @@
-#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <unistd.h>
@@ -11,22 +11,10 @@
 #include <lockstep/processes.h>
 #include <lockstep/version.h>
 
+#include "engine/api/processes/library_variables.h"
+
 namespace lockstep {
 namespace {
-
-/// Each of these makes a library take other kernels or another order of additions.
-constexpr std::array<const char*, 12> bit_changing = {"ATEN_CPU_CAPABILITY",
-                                                      "LOCKSTEP_MAX_ISA",
-                                                      "MKL_CBWR",
-                                                      "MKL_DYNAMIC",
-                                                      "MKL_ENABLE_INSTRUCTIONS",
-                                                      "MKL_NUM_THREADS",
-                                                      "OMP_DYNAMIC",
-                                                      "OMP_NUM_THREADS",
-                                                      "ONEDNN_CPU_ISA_HINTS",
-                                                      "ONEDNN_DEFAULT_FPMATH_MODE",
-                                                      "ONEDNN_EXPERIMENTAL_BNORM_STATS_ONE_PASS",
-                                                      "ONEDNN_MAX_CPU_ISA"};
 
 /// "AMD EPYC, family 26, model 2, stepping 1": two generations may have one name and other bits. Of the first processor.
 std::string processor_model() {
@@ -61,8 +49,9 @@ std::map<std::string, std::string> machine_description() {
     const std::string version = backend->version();
     if (!version.empty()) entries["backend " + std::string(backend->name())] = version;
   }
-  for (const char* variable : bit_changing) {
-    if (const char* value = std::getenv(variable); value != nullptr) entries[std::string("env ") + variable] = value;
+  for (const std::string_view variable : bit_changing_variables()) {
+    const std::string name(variable);
+    if (const char* value = std::getenv(name.c_str()); value != nullptr) entries["env " + name] = value;
   }
   return entries;
 }
