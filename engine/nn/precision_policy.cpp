@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <regex>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +9,8 @@
 #include <lockstep/ops.h>
 #include <lockstep/precision_policy.h>
 
+#include "engine/core/text/shortened.h"
+#include "engine/core/text/text_pattern.h"
 #include "engine/nn/precision_in_use.h"
 #include "engine/nn/scope_frame.h"
 
@@ -43,15 +44,13 @@ void check_float(std::string_view what, DType dtype) {
   throw DtypeError(fmt::format("precision policy: the {} dtype is {}; give a float dtype", what, name(dtype)));
 }
 
-std::regex compiled(const std::string& pattern) {
-  try {
-    return std::regex(pattern, std::regex::ECMAScript);
-  } catch (const std::regex_error& error) {
-    throw ValueError(fmt::format(
-        "precision policy: \"{}\" is no regular expression ({}); expected a path or a pattern that matches all of "
-        "one; write for example \"head/.*\"",
-        pattern, error.what()));
-  }
+detail::TextPattern compiled(const std::string& pattern) {
+  std::string mistake;
+  if (auto found = detail::TextPattern::compile(pattern, mistake)) return *std::move(found);
+  throw ValueError(fmt::format(
+      "precision policy: \"{}\" is no regular expression ({}); expected a path or a pattern that matches all of "
+      "one; write for example \"head/.*\"",
+      shortened(pattern), mistake));
 }
 
 /// The rule that is the path, else the one whose pattern matches all of one of its spellings.
@@ -61,8 +60,8 @@ std::optional<std::size_t> rule_at(const std::vector<PrecisionPolicy::Rule>& rul
   if (exact != rules.end()) return static_cast<std::size_t>(std::distance(rules.begin(), exact));
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    const std::regex pattern = compiled(rules[i].pattern);
-    if (!std::regex_match(path, pattern) && !(is_layer && std::regex_match(path + "/", pattern))) continue;
+    const detail::TextPattern pattern = compiled(rules[i].pattern);
+    if (!pattern.matches(path) && !(is_layer && pattern.matches(path + "/"))) continue;
     if (found) {
       throw ValueError(
           fmt::format("precision policy: \"{}\" matches multiple policies: those of \"{}\" and of \"{}\"; expected one "

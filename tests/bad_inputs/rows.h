@@ -2,6 +2,8 @@
 
 #include <exception>
 #include <filesystem>
+#include <functional>
+#include <initializer_list>
 #include <string>
 #include <typeinfo>
 
@@ -36,6 +38,10 @@ bool refused(int number, const F& action, const std::string& hidden = {}) {
   FAIL_CHECK("no error was thrown");
   return false;
 }
+
+/// Row `number`: each of the calls throws an error of the library, whose kind and text are the row's next text:
+/// "ShapeError: ...".
+void all_refused(int number, std::initializer_list<std::function<void()>> calls);
 
 /// Row `number`, which is no error here: `check` says what it is.
 template <class F>

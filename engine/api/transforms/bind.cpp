@@ -15,6 +15,8 @@
 #include "engine/api/random/key_tracking.h"
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/type_hash.h"
+#include "engine/core/process_end.h"
+#include "engine/core/stack_room.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/array_state.h"
@@ -114,6 +116,14 @@ std::vector<Array> applied(const ir::Primitive& primitive, std::span<const Array
 }  // namespace
 
 std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
+  const InLibrary inside(primitive.name);
+  if (!has_stack_room()) {
+    throw TraceError(
+        fmt::format("{}: the stack of this thread is used up; expected functions that end: one that calls itself "
+                    "without end has no "
+                    "program; write scan, fori_loop or while_loop, or a C++ loop",
+                    primitive.name));
+  }
   if (operands.empty() || !is_weak(operands.front())) return applied(primitive, operands, std::move(attrs));
   return as_weak_as(operands, primitive, attrs, applied(primitive, operands, attrs));
 }

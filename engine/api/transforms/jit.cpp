@@ -24,6 +24,8 @@
 #include "engine/api/trees/tree_trace.h"
 #include "engine/api/trees/type_hash.h"
 #include "engine/core/idle_slots.h"
+#include "engine/core/process_end.h"
+#include "engine/core/stack_room.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
 
@@ -370,6 +372,13 @@ JitCache::JitCache(const DebugOptions& debug, Precision precision) : impl_(std::
 
 Tree JitCache::call(const TreeFunction& function, std::span<Tree> arguments) {
   Impl& impl = held(impl_, "jit");
+  const InLibrary inside("jit");
+  if (!has_stack_room()) {
+    throw TraceError(
+        "jit: the stack of this thread is used up; expected functions that end: one that calls itself without end has "
+        "no "
+        "program; write scan, fori_loop or while_loop, or a C++ loop");
+  }
   if (tracing::is_open()) return function(api::visible({arguments.begin(), arguments.end()}));
   SpaceLease lease(impl.spaces);
   api::CallSpace& space = lease.space();
