@@ -6,6 +6,8 @@
 
 #include <pthread.h>
 
+#include <lockstep/error.h>
+
 namespace lockstep {
 namespace {
 
@@ -33,6 +35,14 @@ bool has_stack_room() noexcept {
   thread_local const Stack stack = stack_of_thread();
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   return here >= stack.lowest || here < stack.begin;
+}
+
+void expect_stack_room() {
+  if (has_stack_room()) return;
+  throw TraceError(
+      "the stack of this thread is used up; expected functions that end: one that traces or calls itself without end "
+      "has "
+      "no program; write scan, fori_loop or while_loop, or a C++ loop");
 }
 
 }  // namespace lockstep

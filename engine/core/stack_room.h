@@ -9,4 +9,7 @@ namespace lockstep {
 /// known, as on one that a program has made for itself.
 LOCKSTEP_API bool has_stack_room() noexcept;
 
+/// Throws TraceError where it has none: a function calls itself without end.
+void expect_stack_room();
+
 }  // namespace lockstep

@@ -150,12 +150,7 @@ class OpenTrace {
  public:
   explicit OpenTrace(const ir::AxisSizes& axes) {
     auto& frames = open_traces();
-    if (!has_stack_room()) {
-      throw TraceError(
-          "trace: the stack of this thread is used up; expected functions that end: one that traces or calls itself "
-          "has no "
-          "program; write scan, fori_loop or while_loop, or a C++ loop");
-    }
+    expect_stack_room();
     const TraceFrame* outer = frames.empty() ? nullptr : frames.back().get();
     auto frame = std::make_unique<TraceFrame>(next_number(), outer ? joined_axes(outer->builder.axes(), axes) : axes);
     if (outer) frame->builder.set_provenance(outer->builder.provenance());

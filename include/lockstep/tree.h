@@ -254,7 +254,7 @@ namespace detail {
 /// A static value as a number, of a bool 0 or 1. Throw StateError where the tree is no static value, or one that is no
 /// number; ValueError where it is no whole number from `least` to `most`, or no float (`is_float`) and yet finite.
 LOCKSTEP_API std::int64_t fixed_integer(const Tree& tree, std::int64_t least, std::int64_t most);
-LOCKSTEP_API double fixed_real(const Tree& tree, bool is_float);
+LOCKSTEP_API double fixed_real(const Tree& tree, bool is_float);  ///< The same of a real number.
 /// Of a tree whose items were written in place. Throws StateError where it is too deep.
 LOCKSTEP_API void check_depth(const Tree& tree);
 /// Throws StateError unless there are at least as many items.

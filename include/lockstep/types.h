@@ -192,7 +192,7 @@ struct ArrayType {
   bool operator==(const ArrayType&) const = default;
 
  private:
-  [[noreturn]] LOCKSTEP_API void refuse_bytes() const;
+  [[noreturn]] LOCKSTEP_API void refuse_bytes() const;  ///< Throws ShapeError.
 };
 
 /// "f32[784,512]{batch}".

@@ -21,10 +21,12 @@ struct Texts {
 
 std::map<int, Texts> read_texts() {
   std::map<int, Texts> texts;
-  std::ifstream file(LOCKSTEP_TESTS_DIR "/bad_inputs/texts.txt");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t space = line.find(' ');
-    texts[std::stoi(line.substr(0, space))].lines.push_back(line.substr(space + 1));
+  for (const auto& entry : std::filesystem::directory_iterator(LOCKSTEP_TESTS_DIR "/bad_inputs/texts")) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      const std::size_t space = line.find(' ');
+      texts[std::stoi(line.substr(0, space))].lines.push_back(line.substr(space + 1));
+    }
   }
   return texts;
 }
@@ -80,7 +82,7 @@ bool check_text(int number, std::string text, const std::string& hidden) {
     std::ofstream(written, std::ios::app) << number << ' ' << text << '\n';
   }
   Texts& row = all_texts()[number];
-  const std::string expected = row.next < row.lines.size() ? row.lines[row.next] : "(texts.txt has no further text)";
+  const std::string expected = row.next < row.lines.size() ? row.lines[row.next] : "(there is no further text)";
   ++row.next;
   CHECK(text == expected);
   return text == expected;

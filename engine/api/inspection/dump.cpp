@@ -23,8 +23,8 @@ bool make_dump_folder(const std::filesystem::path& folder) {
   std::error_code error;
   const bool is_made = std::filesystem::create_directories(folder, error);
   if (!error) return is_made;
-  throw ValueError(fmt::format("[dump] {} cannot be made: {}; give a folder that can be written", folder.string(),
-                               error.message()));
+  throw ValueError(
+      fmt::format("[dump] {} cannot be made: {}; give a folder that can be written", folder.string(), error.message()));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "engine/api/numpy/operands.h"
 #include "engine/api/numpy/weak_types.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/checked_sizes.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
@@ -23,6 +24,7 @@ Array ones_like(const ArrayOperand& like) { return ones(like.shape(), like.dtype
 Array iota(const Shape& shape, std::int64_t dim, DType dtype, const detail::CallSite& /*at*/) {
   const std::int64_t axis = normalize_axis(dim, shape.rank(), __func__);
   const std::int64_t extent = shape.dim(static_cast<int>(axis));
+  check_size(__func__, {dtype, shape, {}});
   if (extent > 0) api::check_number_fits(__func__, extent - 1, dtype);
   return api::bind_one(ops::primitives::iota(), {}, {{"dtype", dtype}, {"shape", shape.to_vector()}, {"dim", axis}});
 }

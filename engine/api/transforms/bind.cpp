@@ -117,13 +117,7 @@ std::vector<Array> applied(const ir::Primitive& primitive, std::span<const Array
 
 std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
   const InLibrary inside(primitive.name);
-  if (!has_stack_room()) {
-    throw TraceError(
-        fmt::format("{}: the stack of this thread is used up; expected functions that end: one that calls itself "
-                    "without end has no "
-                    "program; write scan, fori_loop or while_loop, or a C++ loop",
-                    primitive.name));
-  }
+  expect_stack_room();
   if (operands.empty() || !is_weak(operands.front())) return applied(primitive, operands, std::move(attrs));
   return as_weak_as(operands, primitive, attrs, applied(primitive, operands, attrs));
 }

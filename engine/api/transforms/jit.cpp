@@ -373,12 +373,7 @@ JitCache::JitCache(const DebugOptions& debug, Precision precision) : impl_(std::
 Tree JitCache::call(const TreeFunction& function, std::span<Tree> arguments) {
   Impl& impl = held(impl_, "jit");
   const InLibrary inside("jit");
-  if (!has_stack_room()) {
-    throw TraceError(
-        "jit: the stack of this thread is used up; expected functions that end: one that calls itself without end has "
-        "no "
-        "program; write scan, fori_loop or while_loop, or a C++ loop");
-  }
+  expect_stack_room();
   if (tracing::is_open()) return function(api::visible({arguments.begin(), arguments.end()}));
   SpaceLease lease(impl.spaces);
   api::CallSpace& space = lease.space();

@@ -30,21 +30,13 @@ bool has_axis(const std::vector<AxisSizes::Axis>& axes, std::string_view name) {
 
 using Names = std::set<std::string, std::less<>>;
 
-/// Attributes that equations of an op have: those of its samples, and those that passes and derivatives add.
+/// Attributes that equations of an op have: those of its samples, and of effects the one that orders them.
 Names attribute_names(const Primitive& primitive) {
-  static constexpr std::pair<std::string_view, std::string_view> added[] = {
-      {"debug_print", "ordered"},
-      {"error_if", "ordered"},
-      {"with_layout", "both_ways"},
-      {"reshard", "given"},
-  };
   Names names;
   for (const Sample& sample : primitive.samples()) {
     for (const Attrs::Entry& entry : sample.attrs.entries()) names.insert(std::string(entry.name));
   }
-  for (const auto& [op, name] : added) {
-    if (op == primitive.name) names.emplace(name);
-  }
+  if (primitive.traits.effect) names.emplace("ordered");
   return names;
 }
 
