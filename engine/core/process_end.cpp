@@ -3,15 +3,21 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#ifdef __linux__
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#endif
 #include <unistd.h>
 
 #include <lockstep/error.h>
@@ -20,6 +26,7 @@ namespace lockstep {
 namespace {
 
 std::atomic<bool> is_ending{false};
+std::atomic<const void*> ending_thread{nullptr};  ///< The state of the thread that ends the process.
 
 /// A thread's own; others read it in the end.
 struct ThreadState {
@@ -52,6 +59,9 @@ ThreadState* taken_state() {
   return of.all.back();
 }
 
+/// Without a look at who initialises it, for each call of a compiled function asks.
+[[gnu::tls_model("initial-exec")]] thread_local constinit ThreadState* own_pointer = nullptr;
+
 struct OwnState {
   ThreadState* const state = taken_state();
   ~OwnState() {
@@ -60,10 +70,13 @@ struct OwnState {
   }
 };
 
-ThreadState& own_state() {
+[[gnu::noinline]] ThreadState& first_own_state() {
   thread_local const OwnState own;
+  own_pointer = own.state;
   return *own.state;
 }
+
+ThreadState& own_state() { return own_pointer != nullptr ? *own_pointer : first_own_state(); }
 
 struct Stops {
   std::mutex mutex;
@@ -97,8 +110,18 @@ bool stop_threads() {
   ::_exit(status);
 }
 
+/// What other threads have written before is seen from here on, and what they read afterwards is what was written here.
+void order_all_threads() noexcept {
+#ifdef __linux__
+  if (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
+#endif
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
 void end_process(int status, void* /*none*/) {
+  ending_thread.store(&own_state());
   if (is_ending.exchange(true)) return;
+  order_all_threads();
   if (!stop_threads() || is_at_work(&own_state())) end_now(status);
 }
 
@@ -107,10 +130,14 @@ void end_process(int status, void* /*none*/) {
 InLibrary::InLibrary(std::string_view op) {
   ThreadState& own = own_state();
   if (own.depth++ > 0) return;
-  own.is_inside.store(true);
-  if (!is_ending.load()) return;
+  // One of the two sees the other's write: the end of the process makes all threads order theirs.
+  own.is_inside.store(true, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (!is_ending.load(std::memory_order_relaxed)) return;
   own.is_inside.store(false);
   --own.depth;
+  // A thread that nobody waits for is gone with the process: an error of its own would end it otherwise.
+  if (ending_thread.load() != &own) std::this_thread::sleep_for(std::chrono::seconds(1));
   throw BackendError(
       std::string(op) +
       ": the process is ending, and what computes is taken apart; expected work that is over before; join "
@@ -147,6 +174,8 @@ void watch_process_end() {
 #ifdef __GLIBC__
   constexpr int most_times = 10000;
   static std::atomic<int> times{0};
+  static const bool is_registered = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  static_cast<void>(is_registered);
   if (times.fetch_add(1, std::memory_order_relaxed) < most_times) ::on_exit(end_process, nullptr);
 #endif
 }

@@ -11,10 +11,12 @@
 namespace lockstep {
 namespace {
 
+/// Addresses of this thread's stack: all of it, and below `lowest` there is no room any more.
 struct Stack {
-  std::uintptr_t begin = 0;   ///< Its lowest address.
-  std::uintptr_t lowest = 0;  ///< Below this one there is no room any more.
+  std::uintptr_t begin = 0, lowest = 0, end = 0;
 };
+
+[[gnu::tls_model("initial-exec")]] thread_local constinit Stack own_stack;
 
 Stack stack_of_thread() noexcept {
   constexpr std::size_t reserve = std::size_t{1} << 20;
@@ -26,15 +28,19 @@ Stack stack_of_thread() noexcept {
   pthread_attr_destroy(&attributes);
   if (!is_known) return {};
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  return {begin, begin + std::min(reserve, size / 4)};
+  return {begin, begin + std::min(reserve, size / 4), begin + size};
+}
+
+[[gnu::noinline]] bool has_room_at(std::uintptr_t here) noexcept {
+  if (own_stack.end == 0) own_stack = stack_of_thread();
+  return here >= own_stack.lowest || here < own_stack.begin;
 }
 
 }  // namespace
 
 bool has_stack_room() noexcept {
-  thread_local const Stack stack = stack_of_thread();
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  return here >= stack.lowest || here < stack.begin;
+  return (here >= own_stack.lowest && here < own_stack.end) || has_room_at(here);
 }
 
 void expect_stack_room() {

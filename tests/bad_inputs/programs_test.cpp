@@ -125,35 +125,39 @@ TEST_CASE("bad inputs 140: trees, names and functions without end") {
                       }
                       to_tree(chain);
                     }});
-}
-
-TEST_CASE("functions that call themselves without end are refused before the stack ends") {
-  const std::vector<std::function<void()>> functions = {[] {
-    std::function<Array(const Array&)> forever = [&](const Array& x) { return jit(forever)(x + 1); };
-    jit(forever)(ones({1}));
-                    },
-                    [] {
-    std::function<Array(const Array&)> forever = [&](const Array& x) { return forever(x + 1) + 1; };
-    jit(forever)(ones({1}));
-                    },
-                    [] {
-    std::function<Array(const Array&)> forever = [&](const Array& x) { return forever(x + 1) + 1; };
-    forever(ones({1}));
-                    },
-                    [] {
-    std::function<Array(const Array&)> forever = [&](const Array& x) { return grad(forever)(x); };
-    grad(forever)(array(1.0F));
-                    },
-                    [] {
-    std::function<Array(const Array&)> forever = [&](const Array& x) { return vmap(forever)(expand_dims(x, 0))[0]; };
-    forever(ones({1}));
-                    }});
   row(140, [] {
     CHECK(nested(1000).size() == 1);
     CHECK(nested(500).leaves().size() == 1);
     std::string path = "a";
     for (int i = 0; i < 500; ++i) path += "/b";
-    CHECK(Tree().with(path, Tree(ones({1}))).paths() == std::vector{path});};
+    CHECK(Tree().with(path, Tree(ones({1}))).paths() == std::vector{path});
+  });
+}
+
+TEST_CASE("functions that call themselves without end are refused before the stack ends") {
+  const std::vector<std::function<void()>> functions = {
+      [] {
+        std::function<Array(const Array&)> forever = [&](const Array& x) { return jit(forever)(x + 1); };
+        jit(forever)(ones({1}));
+      },
+      [] {
+        std::function<Array(const Array&)> forever = [&](const Array& x) { return forever(x + 1) + 1; };
+        jit(forever)(ones({1}));
+      },
+      [] {
+        std::function<Array(const Array&)> forever = [&](const Array& x) { return forever(x + 1) + 1; };
+        forever(ones({1}));
+      },
+      [] {
+        std::function<Array(const Array&)> forever = [&](const Array& x) { return grad(forever)(x); };
+        grad(forever)(array(1.0F));
+      },
+      [] {
+        std::function<Array(const Array&)> forever = [&](const Array& x) {
+          return vmap(forever)(expand_dims(x, 0))[0];
+        };
+        forever(ones({1}));
+      }};
   for (const auto& function : functions) {
     expect_error<TraceError>(function, "the stack of this thread is used up", "write scan, fori_loop or while_loop");
   }

@@ -31,6 +31,7 @@ Array iota(const Shape& shape, std::int64_t dim, DType dtype, const detail::Call
 
 Array arange(std::int64_t n, DType dtype, const detail::CallSite& /*at*/) {
   const Shape shape{n};
+  check_size(__func__, {dtype, shape, {}});
   if (n > 0) api::check_number_fits(__func__, n - 1, dtype);
   return iota(shape, 0, dtype);
 }
