@@ -74,6 +74,7 @@ Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, const std
   const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
   const std::uint64_t wide = empty ? 0 : (high - low - 1) / stride + 1;
   const auto count = static_cast<std::int64_t>(std::min<std::uint64_t>(wide, most_bytes + 1));
+  check_size("arange", {dtype, Shape{count}, {}});
   if (count > 0 && is_integer(dtype)) {
     const auto last =
         static_cast<std::int64_t>(static_cast<std::uint64_t>(start) + (wide - 1) * static_cast<std::uint64_t>(step));
