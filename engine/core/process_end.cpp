@@ -110,7 +110,8 @@ bool stop_threads() {
   ::_exit(status);
 }
 
-/// What other threads have written before is seen from here on, and what they read afterwards is what was written here.
+/// A full memory barrier in every thread of the process: afterwards this thread sees what the others wrote before it, and
+/// they see what this thread wrote.
 void order_all_threads() noexcept {
 #ifdef __linux__
   if (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
@@ -148,7 +149,7 @@ InLibrary::~InLibrary() {
   ThreadState& own = own_state();
   if (--own.depth > 0) return;
   own.is_inside.store(false, std::memory_order_release);
-  // What first calls have made is destroyed in turn: the look at who computes comes before, so it is asked for behind them.
+  // Exit handlers run in reverse order: one registered after a first call runs before what that call made is destroyed.
   if (std::has_single_bit(++own.calls)) watch_process_end();
 }
 

@@ -45,7 +45,8 @@ class AtProcessEnd {
   std::list<std::function<bool()>>::iterator place_;
 };
 
-/// What the library has made so far is destroyed after it has looked who computes. Called again when there is more.
+/// Registers an exit handler that stops the library's threads before the static objects made so far are destroyed. It is
+/// called again after more of them are made.
 void watch_process_end();
 
 }  // namespace lockstep

@@ -9,7 +9,6 @@
 #include <lockstep/ops.h>
 #include <lockstep/precision_policy.h>
 
-#include "engine/core/text/shortened.h"
 #include "engine/core/text/text_pattern.h"
 #include "engine/nn/precision_in_use.h"
 #include "engine/nn/scope_frame.h"
@@ -44,15 +43,6 @@ void check_float(std::string_view what, DType dtype) {
   throw DtypeError(fmt::format("precision policy: the {} dtype is {}; give a float dtype", what, name(dtype)));
 }
 
-detail::TextPattern compiled(const std::string& pattern) {
-  std::string mistake;
-  if (auto found = detail::TextPattern::compile(pattern, mistake)) return *std::move(found);
-  throw ValueError(fmt::format(
-      "precision policy: \"{}\" is no regular expression ({}); expected a path or a pattern that matches all of "
-      "one; write for example \"head/.*\"",
-      shortened(pattern), mistake));
-}
-
 /// The rule that is the path, else the one whose pattern matches all of one of its spellings.
 std::optional<std::size_t> rule_at(const std::vector<PrecisionPolicy::Rule>& rules, const std::string& path,
                                    bool is_layer) {
@@ -60,7 +50,7 @@ std::optional<std::size_t> rule_at(const std::vector<PrecisionPolicy::Rule>& rul
   if (exact != rules.end()) return static_cast<std::size_t>(std::distance(rules.begin(), exact));
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    const detail::TextPattern pattern = compiled(rules[i].pattern);
+    const detail::TextPattern pattern = detail::TextPattern::of_paths("precision policy", rules[i].pattern, "head/.*");
     if (!pattern.matches(path) && !(is_layer && pattern.matches(path + "/"))) continue;
     if (found) {
       throw ValueError(
@@ -114,7 +104,7 @@ PrecisionPolicy::PrecisionPolicy(PrecisionDTypes dtypes) : dtypes_(dtypes) {
 
 PrecisionPolicy PrecisionPolicy::with_rules(std::vector<Rule> rules) const {
   for (auto rule = rules.begin(); rule != rules.end(); ++rule) {
-    compiled(rule->pattern);
+    detail::TextPattern::of_paths("precision policy", rule->pattern, "head/.*");
     if (std::find_if(rules.begin(), rule, [&](const Rule& r) { return r.pattern == rule->pattern; }) == rule) continue;
     throw ValueError(fmt::format(
         "precision policy: \"{}\" stands there twice; expected each pattern once; leave one out", rule->pattern));

@@ -6,26 +6,16 @@
 #include <lockstep/error.h>
 #include <lockstep/layout_map.h>
 
-#include "engine/core/text/shortened.h"
 #include "engine/core/text/text_pattern.h"
 
 namespace lockstep {
 
 namespace {
 
-detail::TextPattern compiled_pattern(const std::string& pattern) {
-  std::string mistake;
-  if (auto compiled = detail::TextPattern::compile(pattern, mistake)) return *std::move(compiled);
-  throw ValueError(fmt::format(
-      "layout map: \"{}\" is no regular expression ({}); expected a path or a pattern that matches all of one; write "
-      "for example \".*/kernel\"",
-      shortened(pattern), mistake));
-}
-
 std::vector<detail::TextPattern> compiled_rules(const std::vector<LayoutMap::Rule>& rules) {
   std::vector<detail::TextPattern> compiled;
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    compiled.push_back(compiled_pattern(rules[i].pattern));
+    compiled.push_back(detail::TextPattern::of_paths("layout map", rules[i].pattern, ".*/kernel"));
     const bool is_repeated = std::any_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i),
                                          [&](const auto& rule) { return rule.pattern == rules[i].pattern; });
     if (!is_repeated) continue;

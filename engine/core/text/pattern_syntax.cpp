@@ -31,7 +31,6 @@ Bytes bytes_that(const F& is_member) {
 
 bool is_digit(int c) { return c >= '0' && c <= '9'; }
 bool is_alpha(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_word(int c) { return is_digit(c) || is_alpha(c) || c == '_'; }
 bool is_space(int c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 /// The set of \d, \w, \s and their complements.
@@ -302,6 +301,8 @@ class Parser {
 };
 
 }  // namespace
+
+bool is_word(int c) { return is_digit(c) || is_alpha(c) || c == '_'; }
 
 PatternSyntax parse_pattern(std::string_view pattern) {
   PatternSyntax syntax;

@@ -30,6 +30,9 @@ struct PatternSyntax {
   std::string mistake;  ///< Empty where the text is a pattern.
 };
 
+/// Whether \w matches the byte.
+bool is_word(int c);
+
 PatternSyntax parse_pattern(std::string_view pattern);
 
 }  // namespace lockstep::detail

@@ -6,7 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/error.h>
+
 #include "engine/core/text/pattern_syntax.h"
+#include "engine/core/text/shortened.h"
 
 namespace lockstep::detail {
 namespace {
@@ -16,10 +19,6 @@ using Step = Instruction::Kind;
 
 constexpr std::size_t most_instructions = 10000;
 constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
-
-bool is_word_byte(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
 
 /// Writes the instructions of a pattern; stops where there are too many.
 class Assembler {
@@ -123,7 +122,7 @@ class Ways {
     places_.clear();
   }
 
-  /// What follows without a byte from `start`, before byte `at` of the text.
+  /// Adds the places that the automaton reaches from `start` without reading a byte, before byte `at` of the text.
   void follow(std::uint32_t start, std::string_view text, std::size_t at, std::vector<std::size_t> marks) {
     struct Task {
       std::uint32_t place = 0;
@@ -177,8 +176,8 @@ class Ways {
   static bool holds(Step kind, std::string_view text, std::size_t at) {
     if (kind == Step::begin) return at == 0;
     if (kind == Step::end) return at == text.size();
-    const bool before = at > 0 && is_word_byte(text[at - 1]);
-    const bool after = at < text.size() && is_word_byte(text[at]);
+    const bool before = at > 0 && is_word(static_cast<unsigned char>(text[at - 1]));
+    const bool after = at < text.size() && is_word(static_cast<unsigned char>(text[at]));
     return (before != after) == (kind == Step::boundary);
   }
 
@@ -205,6 +204,16 @@ std::optional<TextPattern> TextPattern::compile(std::string_view pattern, std::s
     return std::nullopt;
   }
   return compiled;
+}
+
+TextPattern TextPattern::of_paths(std::string_view who, std::string_view pattern, std::string_view example) {
+  std::string mistake;
+  if (auto compiled = compile(pattern, mistake)) return *std::move(compiled);
+  throw ValueError(
+      fmt::format("{}: \"{}\" is no regular expression ({}); expected a path or a pattern that matches all of one; "
+                  "write for example "
+                  "\"{}\"",
+                  who, shortened(pattern), mistake, example));
 }
 
 std::optional<TextPattern::Slots> TextPattern::run(std::string_view text, std::size_t slots) const {

@@ -20,6 +20,9 @@ class LOCKSTEP_API TextPattern {
   /// Nothing where the text is no such pattern; then `mistake` says why, and at which byte.
   static std::optional<TextPattern> compile(std::string_view pattern, std::string& mistake);
 
+  /// The same for the patterns of paths that `who` is given. Throws ValueError naming it, the mistake and an example.
+  static TextPattern of_paths(std::string_view who, std::string_view pattern, std::string_view example);
+
   /// Whether the pattern matches all of the text.
   bool matches(std::string_view text) const;
   /// `replacement` with the groups of a match of all of the text in place of $1 to $99, all of it in place of $& and "$" in
