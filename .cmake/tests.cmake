@@ -88,30 +88,35 @@ function(lockstep_add_skipped name label reason)
   set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_REGULAR_EXPRESSION "^skipped: ")
 endfunction()
 
-# lockstep_add_variant(<folder> <name> LABEL <label> [ISA <avx2 or none>] [GUARDED])
+# lockstep_add_variant(<folder> <isa> LABEL <label>)
 #
-# The tests of a folder once more, as the entry <folder>/<name>: held to a lower set of instructions, and with memory that
-# ends at a page that may not be touched, where what a kernel reads or writes after an array crashes. Sanitizers have an
-# allocator of their own.
-function(lockstep_add_variant folder name)
-  cmake_parse_arguments(PARSE_ARGV 2 variant "GUARDED" "LABEL;ISA" "")
-  string(REPLACE "/" "_" target "tests_${folder}")
-  set(settings "")
-  if(variant_ISA)
-    list(APPEND settings "LOCKSTEP_MAX_ISA=${variant_ISA}")
-  endif()
-  if(variant_GUARDED)
-    if(LOCKSTEP_SANITIZE OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
+# The tests of a folder once more, as the entry <folder>/<isa>: held to a lower set of instructions, avx2 or none. A
+# processor that has no higher set than avx2 has that entry already.
+function(lockstep_add_variant folder isa)
+  cmake_parse_arguments(PARSE_ARGV 2 variant "" "LABEL" "")
+  if(isa STREQUAL "avx2" AND EXISTS /proc/cpuinfo)
+    file(STRINGS /proc/cpuinfo flags REGEX "^flags.* avx512f" LIMIT_COUNT 1)
+    if(NOT flags)
       return()
     endif()
-    if(NOT TARGET lockstep_guarded_memory)
-      add_library(lockstep_guarded_memory SHARED guarded/guarded_memory.cpp)
-    endif()
-    add_dependencies(${target} lockstep_guarded_memory)
-    list(APPEND settings "LD_PRELOAD=$<TARGET_FILE:lockstep_guarded_memory>" LOCKSTEP_SYSTEM_ALIGNMENT=1)
   endif()
-  lockstep_add_entry(${folder}/${name} ${variant_LABEL} ${target})
-  set_property(TEST ${folder}/${name} APPEND PROPERTY ENVIRONMENT "${settings}")
+  string(REPLACE "/" "_" target "tests_${folder}")
+  lockstep_add_entry(${folder}/${isa} ${variant_LABEL} ${target})
+  set_property(TEST ${folder}/${isa} APPEND PROPERTY ENVIRONMENT LOCKSTEP_MAX_ISA=${isa})
+endfunction()
+
+# Memory that ends at a page that may not be touched, for a test of kernels: what one reads or writes after an array
+# crashes, and what it reads before it writes is NaN. Sanitizers have an allocator of their own.
+function(lockstep_guard_memory test target)
+  if(LOCKSTEP_SANITIZE OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    return()
+  endif()
+  if(NOT TARGET lockstep_guarded_memory)
+    add_library(lockstep_guarded_memory SHARED guarded/guarded_memory.cpp)
+  endif()
+  add_dependencies(${target} lockstep_guarded_memory)
+  set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT
+    "LD_PRELOAD=$<TARGET_FILE:lockstep_guarded_memory>" LOCKSTEP_SYSTEM_ALIGNMENT=1)
 endfunction()
 
 function(lockstep_test_environment test)

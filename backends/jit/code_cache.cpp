@@ -70,6 +70,8 @@ std::shared_ptr<const MachineCode> CodeCache::get(const Loop& loop, std::string_
   }
   record_.add(made->code(), label);
   codes_[key] = made;
+  newest_.push_back(made);
+  if (newest_.size() > newest_kept) newest_.pop_front();
   if (codes_.size() >= purge_at_) purge();
   return made;
 }

@@ -193,7 +193,13 @@ std::uint64_t size_of_file(const files::Descriptor& descriptor, const std::files
 
 std::vector<std::byte> read_from(const files::Descriptor& descriptor, const std::filesystem::path& path,
                                  std::uint64_t offset, std::uint64_t count) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(count));
+  std::vector<std::byte> bytes;
+  try {
+    bytes.resize(static_cast<std::size_t>(count));
+  } catch (const std::exception&) {
+    throw CheckpointError("[checkpoint] " + path.string() + ": there is no memory for its " + std::to_string(count) +
+                          " bytes; expected a file that memory holds");
+  }
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t got =
         ::pread(descriptor.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));

@@ -25,6 +25,7 @@
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/pace.h"
 #include "engine/checkpoint/write.h"
+#include "engine/core/process_end.h"
 #include "engine/files/folder_entries.h"
 
 namespace lockstep::checkpoint {
@@ -256,6 +257,7 @@ struct Manager::Impl {
       }
       has_ended = true;
     };
+    watch_process_end();
     has_ended = false;
     pace.begin();
     try {
@@ -305,6 +307,14 @@ struct Manager::Impl {
   std::atomic<bool> has_ended = true;
   std::exception_ptr failure;  // of the thread, read when it is joined
   double seconds = 0;          // that the others wait longer for the save that runs
+  /// Waits for the save that runs, in the process that began it.
+  const AtProcessEnd at_end{[this, process = ::getpid()] {
+    if (process != ::getpid() || !writer.joinable()) return true;
+    if (writer.get_id() == std::this_thread::get_id()) return false;
+    pace.hurry();
+    writer.join();
+    return true;
+  }};
 };
 
 Manager::Manager(fs::path folder, ManagerOptions options) {

@@ -243,6 +243,9 @@ std::vector<std::byte> safetensors_header(const std::map<std::string, ArrayType>
   Value header = Value::object();
   std::size_t total = 0;
   for (const auto& [name, given] : arrays) {
+    if (name.find('\0') != std::string::npos) {
+      throw CheckpointError("[save] '" + name + "' holds NUL, which the file's readers refuse; name it otherwise");
+    }
     const ArrayType type = written_type(given, unnamed);
     const auto bytes = static_cast<std::size_t>(type.nbytes());
     Value& info = header[name];
@@ -316,8 +319,13 @@ std::map<std::string, Array> read_safetensors(std::span<const std::byte> bytes, 
   for (const Extent& extent : extents) {
     const Value* joined = unnamed == Unnamed::in_parts ? metadata.find(dtype_prefix + extent.name) : nullptr;
     const ArrayType type = joined == nullptr ? extent.type : joined_type(file, extent.name, extent.type, *joined);
-    arrays.emplace(extent.name, from_bytes(type, data.subspan(static_cast<std::size_t>(extent.begin),
-                                                              static_cast<std::size_t>(extent.end - extent.begin))));
+    const auto elements =
+        data.subspan(static_cast<std::size_t>(extent.begin), static_cast<std::size_t>(extent.end - extent.begin));
+    const auto is_truth = [](std::byte byte) { return byte <= std::byte{1}; };
+    if (type.dtype == bool_ && !std::ranges::all_of(elements, is_truth)) {
+      fail_in_safetensors(file, extent.name, " is BOOL and has a byte that is neither 0 nor 1");
+    }
+    arrays.emplace(extent.name, from_bytes(type, elements));
   }
   return arrays;
 }

@@ -1,5 +1,6 @@
 #include "engine/cli/argument_checks.h"
 
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,18 @@ CLI::Validator seconds() {
             return fmt::format("'{}' is no number of seconds above 0 and up to a year", text);
           },
           "SECONDS"};
+}
+
+CLI::Validator not_vanishing() {
+  return {[](const std::string& text) {
+            const std::string digits = text.substr(0, text.find_first_of("eE"));
+            const bool is_zero = digits.find_first_of("123456789") == std::string::npos;
+            char* end = nullptr;
+            const double value = std::strtod(text.c_str(), &end);
+            if (is_zero || value != 0 || end != text.c_str() + text.size()) return std::string();
+            return fmt::format("'{}' is closer to 0 than any number of 64 bits; write 0, or 4.95e-324 or more", text);
+          },
+          ""};
 }
 
 CLI::Validator not_empty() {

@@ -22,5 +22,7 @@ CLI::Validator seconds();
 
 /// What no option takes: an empty text, which would pass for one that was left out.
 CLI::Validator not_empty();
+/// A number that is not read as 0 but where it is 0.
+CLI::Validator not_vanishing();
 
 }  // namespace lockstep::cli

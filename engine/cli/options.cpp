@@ -35,7 +35,9 @@ void add_what(CLI::App* train, TrainOptions& of) {
   train->add_option("--epochs", a.epochs, "Epochs in all")->check(positive)->excludes(steps);
   train->add_option("--optimizer", a.optimizer, fmt::format("{}", fmt::join(optimizer_names(), ", ")))
       ->capture_default_str();
-  train->add_option("--learning-rate", a.learning_rate, "The optimizer's rate")->capture_default_str();
+  train->add_option("--learning-rate", a.learning_rate, "The optimizer's rate")
+      ->check(not_vanishing())
+      ->capture_default_str();
   train->add_option("--schedule", a.schedule, fmt::format("Of the rate: {}", fmt::join(schedule_names(), ", ")))
       ->capture_default_str();
   train->add_option("--set", of.settings, "An option of the model, optimizer, schedule or data: model.dropout=0.5")

@@ -192,7 +192,14 @@ int ended(int code, const char* text) {
 
 int run_program(int argc, char** argv) {
   try {
-    return parsed_and_run(argc, argv);
+    const int code = parsed_and_run(argc, argv);
+    // What stands in the buffer is written here, where it can still be said that it was not.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return ended(
+          failure,
+          "standard output cannot be written, so what was printed is not whole; give it a file or disk with room");
+    }
+    return code;
   } catch (const ValueError& error) {
     return ended(usage_error, error.what());
   } catch (const MeshError& error) {

@@ -17,6 +17,7 @@
 #include <lockstep/processes.h>
 #include <lockstep/sources.h>
 
+#include "engine/core/process_end.h"
 #include "engine/data/batch_columns.h"
 #include "engine/data/gathered_rows.h"
 
@@ -35,6 +36,7 @@ class SourceLoader::Batches {
       throw ValueError("[loader] threads is " + std::to_string(threads) + ", ahead " + std::to_string(prefetch_.ahead) +
                        "; give 0 threads or more, and 1 batch or more ahead");
     }
+    lockstep::watch_process_end();
     rows_ = source_->rows();
     check_gives_batches(options_, rows_);
     if (!options_.drop_last && weight_.empty() && rows_ % options_.batch != 0) {
@@ -44,16 +46,31 @@ class SourceLoader::Batches {
                       "divides the rows, or drop_last = true");
     }
   }
-  ~Batches() {
+  ~Batches() { end_threads(); }
+  Batches(const Batches&) = delete;
+  Batches& operator=(const Batches&) = delete;
+
+  /// Whether all threads are over; not where it is one of them that asks.
+  bool end_threads() {
+    if (is_elsewhere()) return true;
     {
       const std::lock_guard lock(mutex_);
       stopped_ = true;
     }
     work_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    bool are_over = true;
+    for (std::thread& thread : threads_) {
+      const bool is_this = thread.get_id() == std::this_thread::get_id();
+      if (thread.joinable() && !is_this) thread.join();
+      are_over = are_over && !is_this;
+    }
+    return are_over;
   }
-  Batches(const Batches&) = delete;
-  Batches& operator=(const Batches&) = delete;
+
+  bool has_stopped() {
+    const std::lock_guard lock(mutex_);
+    return stopped_;
+  }
 
   /// Whether this is a child of fork, where the threads are not.
   bool is_elsewhere() const { return ::getpid() != process_; }
@@ -67,7 +84,7 @@ class SourceLoader::Batches {
   }
 
   Tree next() {
-    if (is_elsewhere()) return made_now(false);
+    if (is_elsewhere() || has_stopped()) return made_now(false);
     if ((!reads_ahead() && !has_begun()) || !start()) return made_now(!prefetch_.threads && devices_ > 1);
     std::unique_lock lock(mutex_);
     if (std::exchange(has_failed_, false)) work_.notify_all();
@@ -269,6 +286,7 @@ class SourceLoader::Batches {
   bool rests_ = false;
   bool has_failed_ = false;  ///< The batch that was asked for last; until it is asked for again nothing is read.
   std::vector<std::thread> threads_;
+  const lockstep::AtProcessEnd at_end_{[this] { return end_threads(); }};
 };
 
 SourceLoader::SourceLoader(SourcePtr source, LoaderOptions options, PrefetchOptions prefetch, std::string weight)

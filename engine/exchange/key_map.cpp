@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <optional>
-#include <regex>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -11,6 +10,7 @@
 #include <lockstep/exchange/key_map.h>
 #include <lockstep/ops.h>
 
+#include "engine/core/text/text_pattern.h"
 #include "engine/exchange/nearest_name.h"
 #include "engine/exchange/weight_forms.h"
 
@@ -72,11 +72,13 @@ class Rules {
  public:
   Rules(const KeyMap& map, std::string who) : map_(map), who_(std::move(who)) {
     for (const KeyRule& rule : map) {
-      try {
-        expressions_.emplace_back(rule.name);
-      } catch (const std::regex_error& error) {
-        throw ValueError("[" + who_ + "] '" + rule.name + "' is no regular expression: " + error.what());
+      std::string mistake;
+      auto compiled = lockstep::detail::TextPattern::compile(rule.name, mistake);
+      if (!compiled) {
+        throw ValueError("[" + who_ + "] '" + rule.name + "' is no regular expression: " + mistake +
+                         "; expected a pattern that matches all of a tensor's name, as \"encoder\\.(.*)\"");
       }
+      expressions_.push_back(*std::move(compiled));
     }
   }
 
@@ -85,9 +87,8 @@ class Rules {
     std::vector<Target> found;
     for (std::size_t i = 0; i < map_.size(); ++i) {
       if (!found.empty() && map_[i].of_tensor.count == 1 && !map_[i].also) continue;
-      std::smatch match;
-      if (!std::regex_match(name, match, expressions_[i])) continue;
-      found.push_back({&map_[i], choose(match.format(map_[i].path), variables)});
+      const std::optional<std::string> path = expressions_[i].replace(name, map_[i].path);
+      if (path) found.push_back({&map_[i], choose(*path, variables)});
     }
     return found;
   }
@@ -108,7 +109,7 @@ class Rules {
 
   const KeyMap& map_;
   std::string who_;
-  std::vector<std::regex> expressions_;
+  std::vector<lockstep::detail::TextPattern> expressions_;
 };
 
 /// What does not fit, all of it, in one error.

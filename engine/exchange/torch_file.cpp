@@ -19,6 +19,7 @@
 #include "engine/data/files/zip_archive.h"
 #include "engine/exchange/torch_pickle.h"
 #include "engine/exchange/zip_writer.h"
+#include "engine/files/utf8.h"
 
 // The form: torch/serialization.py. A zip of <any>/data.pkl, which names storages, <any>/data/<key>, their elements, and
 // <any>/byteorder.
@@ -114,9 +115,18 @@ class TorchFile {
       const std::string name = prefix + (key.kind == Kind::text ? key.text : std::to_string(key.integer));
       if (value.kind == Kind::dict) {
         add_dict(value, name + ".", depth + 1);
-      } else {
-        tensors_.insert_or_assign(name, tensor(name, value));
+        continue;
       }
+      if (tensors_.contains(name)) {
+        fail(
+            fmt::format("two tensors are called {}, as a key of one dict or through dicts in dicts; rename one of them "
+                        "and save again",
+                        data::shown(name)));
+      }
+      if (!files::is_name(name)) {
+        fail(fmt::format("a tensor is called {}; expected a name of UTF-8 without NUL", data::shown(name)));
+      }
+      tensors_.emplace(name, tensor(name, value));
     }
   }
 
@@ -221,7 +231,12 @@ Array TorchFile::tensor(const std::string& name, const PickleValue& value) {
   }
   Shape shape;
   for (const std::uint64_t size : view->sizes) shape.append(static_cast<std::int64_t>(size));
-  return from_bytes({known->dtype, shape, {}}, view->gather(stored, width));
+  const std::vector<std::byte> gathered = view->gather(stored, width);
+  const auto is_truth = [](std::byte byte) { return byte <= std::byte{1}; };
+  if (known->dtype == bool_ && !std::ranges::all_of(gathered, is_truth)) {
+    fail("'" + name + "' is of bool and has a byte that is neither 0 nor 1; the file is damaged");
+  }
+  return from_bytes({known->dtype, shape, {}}, gathered);
 }
 
 }  // namespace
@@ -237,6 +252,7 @@ void save_torch(const std::filesystem::path& file, const Named<Array>& tensors) 
                       std::string(lockstep::name(tensor.dtype())) +
                       ", for which torch has no storage class; convert it, or save to a .safetensors file");
     }
+    check_name("save_torch", file.string(), name);
     described.push_back({name, known->name, tensor.shape().to_vector()});
   }
   ZipWriter zip("save_torch", file.string());

@@ -4,6 +4,9 @@
 
 #include <lockstep/error.h>
 
+#include "engine/data/files/file_bytes.h"
+#include "engine/files/utf8.h"
+
 namespace lockstep::exchange {
 namespace {
 
@@ -25,6 +28,14 @@ void put(std::vector<std::byte>& bytes, std::string_view text) {
 
 }  // namespace
 
+void check_name(const std::string& who, const std::string& file, std::string_view name) {
+  constexpr std::size_t most_bytes = 0xFFFF;
+  if (files::is_name(name) && name.size() <= most_bytes) return;
+  throw ValueError("[" + who + "] " + file + ": a tensor is called " +
+                   data::shown(name.size() > most_bytes ? name.substr(0, 40) : name) + ", of " +
+                   std::to_string(name.size()) + " bytes; expected a name of UTF-8 without NUL, of 1 to 65535 bytes");
+}
+
 void ZipWriter::check_size(std::size_t more) const {
   if (archive_.size() + directory_.size() + more < largest_archive && entries_ < most_entries) return;
   throw DataError(
@@ -33,6 +44,7 @@ void ZipWriter::check_size(std::size_t more) const {
 }
 
 void ZipWriter::add(std::string_view name, std::span<const std::byte> bytes) {
+  check_name(who_, file_, name);
   check_size(bytes.size() + 2 * name.size() + 256);
   const std::size_t local = archive_.size();
   const std::size_t header = local + local_size + name.size();

@@ -9,6 +9,9 @@
 
 namespace lockstep::exchange {
 
+/// Throws ValueError for a name of a tensor that readers would refuse: no UTF-8, NUL in it, none or more than 65535 bytes.
+void check_name(const std::string& who, const std::string& file, std::string_view name);
+
 /// Makes a ZIP archive of stored entries (PKWARE's APPNOTE 6.3), each with its CRC-32, the same bytes for the same entries.
 /// Elements of an entry begin at a multiple of 64, as PyTorch has them, so that they may be mapped.
 class ZipWriter {

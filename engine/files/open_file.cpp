@@ -195,7 +195,11 @@ std::string read_all(const Descriptor& file, const std::filesystem::path& path) 
   struct stat status {};
   std::string text;
   if (::fstat(file.get(), &status) == 0 && status.st_size > 0) {
-    text.reserve(static_cast<std::size_t>(status.st_size));
+    try {
+      text.reserve(static_cast<std::size_t>(status.st_size));
+    } catch (const std::exception&) {
+      fail_for_errno(path, "read", ENOMEM);
+    }
   }
   std::array<char, std::size_t{1} << 14> part{};
   for (;;) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include <lockstep/backend/effects.h>
 #include <lockstep/debug.h>
@@ -18,19 +20,32 @@ namespace {
 using Sink = std::function<void(std::string_view)>;
 
 struct GuardedSink {
-  std::mutex mutex;
-  Sink write;
+  std::mutex mutex;    ///< Of `write`, held for a moment.
+  std::mutex writing;  ///< Held while a line is written.
+  std::shared_ptr<const Sink> write;
 };
 
+/// Threads may print until the process is gone.
 GuardedSink& guarded_sink() {
-  static GuardedSink sink;
+  static GuardedSink& sink = *new GuardedSink;
   return sink;
 }
 
+thread_local bool works_for_sink = false;
+
 void write_line(const std::string& line) {
   GuardedSink& sink = guarded_sink();
-  const std::lock_guard lock(sink.mutex);
-  if (sink.write) return sink.write(line);
+  if (!works_for_sink) {
+    const std::lock_guard lock(sink.writing);
+    const std::shared_ptr<const Sink> write = [&] {
+      const std::lock_guard moment(sink.mutex);
+      return sink.write;
+    }();
+    if (write != nullptr) {
+      const ir::InDebugSink inside(true);
+      return (*write)(line);
+    }
+  }
   const std::string whole = line + "\n";
   std::fwrite(whole.data(), 1, whole.size(), stdout);
   std::fflush(stdout);
@@ -40,11 +55,16 @@ void write_line(const std::string& line) {
 
 void set_debug_sink(Sink sink) {
   GuardedSink& guarded = guarded_sink();
+  auto made = sink ? std::make_shared<const Sink>(std::move(sink)) : nullptr;
   const std::lock_guard lock(guarded.mutex);
-  guarded.write = std::move(sink);
+  guarded.write.swap(made);
 }
 
 namespace ir {
+
+InDebugSink::InDebugSink(bool is_one) : before_(std::exchange(works_for_sink, is_one)) {}
+InDebugSink::~InDebugSink() { works_for_sink = before_; }
+bool in_debug_sink() { return works_for_sink; }
 
 namespace {
 

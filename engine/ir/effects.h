@@ -14,6 +14,21 @@ namespace lockstep::ir {
 /// ValueError for any other brace.
 std::vector<std::string> format_pieces(std::string_view format);
 
+/// While it lives, lines that this thread prints go to the standard output, for a sink is at work: it must not wait for
+/// itself.
+class InDebugSink {
+ public:
+  explicit InDebugSink(bool is_one);
+  ~InDebugSink();
+  InDebugSink(const InDebugSink&) = delete;
+  InDebugSink& operator=(const InDebugSink&) = delete;
+
+ private:
+  bool before_;
+};
+/// Whether this thread works for a sink that writes a line.
+bool in_debug_sink();
+
 void print_effect(const Attrs& attrs, std::span<const ReferenceArray> operands);
 void check_effect(const Attrs& attrs, std::span<const ReferenceArray> operands);
 

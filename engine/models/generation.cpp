@@ -5,6 +5,7 @@
 #include <lockstep/error.h>
 #include <lockstep/generation.h>
 #include <lockstep/indexing.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
 #include <lockstep/random.h>
 #include <lockstep/transforms.h>
@@ -241,7 +242,7 @@ Array side_by_side(const std::vector<Array>& tokens, std::int64_t count) {
 
 Generated Generator::operator()(const Tree& weights, const Array& prompts, const Array& key,
                                 const GenerateOptions& options, const std::optional<Array>& lengths) const {
-  const Compiled& c = *compiled_;
+  const Compiled& c = lockstep::detail::held(compiled_, "generator");
   check_prompts(prompts, lengths, c.gpt, options);
   const std::int64_t rows = prompts.dim(0), chunk = chunk_of(c.gpt, options);
   const std::int64_t length = padded_length(prompts, c.gpt, chunk);
@@ -275,8 +276,8 @@ Generated Generator::operator()(const Tree& weights, const Array& prompts, const
 }
 
 std::size_t Generator::traces() const {
-  return compiled_->prefill_chunk.traces() + compiled_->join.traces() + compiled_->draw_first.traces() +
-         compiled_->decode_next.traces();
+  const Compiled& c = lockstep::detail::held(compiled_, "generator");
+  return c.prefill_chunk.traces() + c.join.traces() + c.draw_first.traces() + c.decode_next.traces();
 }
 
 }  // namespace lockstep::models

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <regex>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +9,7 @@
 #include <lockstep/ops.h>
 #include <lockstep/precision_policy.h>
 
+#include "engine/core/text/text_pattern.h"
 #include "engine/nn/precision_in_use.h"
 #include "engine/nn/scope_frame.h"
 
@@ -43,17 +43,6 @@ void check_float(std::string_view what, DType dtype) {
   throw DtypeError(fmt::format("precision policy: the {} dtype is {}; give a float dtype", what, name(dtype)));
 }
 
-std::regex compiled(const std::string& pattern) {
-  try {
-    return std::regex(pattern, std::regex::ECMAScript);
-  } catch (const std::regex_error& error) {
-    throw ValueError(fmt::format(
-        "precision policy: \"{}\" is no regular expression ({}); expected a path or a pattern that matches all of "
-        "one; write for example \"head/.*\"",
-        pattern, error.what()));
-  }
-}
-
 /// The rule that is the path, else the one whose pattern matches all of one of its spellings.
 std::optional<std::size_t> rule_at(const std::vector<PrecisionPolicy::Rule>& rules, const std::string& path,
                                    bool is_layer) {
@@ -61,8 +50,8 @@ std::optional<std::size_t> rule_at(const std::vector<PrecisionPolicy::Rule>& rul
   if (exact != rules.end()) return static_cast<std::size_t>(std::distance(rules.begin(), exact));
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    const std::regex pattern = compiled(rules[i].pattern);
-    if (!std::regex_match(path, pattern) && !(is_layer && std::regex_match(path + "/", pattern))) continue;
+    const detail::TextPattern pattern = detail::TextPattern::of_paths("precision policy", rules[i].pattern, "head/.*");
+    if (!pattern.matches(path) && !(is_layer && pattern.matches(path + "/"))) continue;
     if (found) {
       throw ValueError(
           fmt::format("precision policy: \"{}\" matches multiple policies: those of \"{}\" and of \"{}\"; expected one "
@@ -115,7 +104,7 @@ PrecisionPolicy::PrecisionPolicy(PrecisionDTypes dtypes) : dtypes_(dtypes) {
 
 PrecisionPolicy PrecisionPolicy::with_rules(std::vector<Rule> rules) const {
   for (auto rule = rules.begin(); rule != rules.end(); ++rule) {
-    compiled(rule->pattern);
+    detail::TextPattern::of_paths("precision policy", rule->pattern, "head/.*");
     if (std::find_if(rules.begin(), rule, [&](const Rule& r) { return r.pattern == rule->pattern; }) == rule) continue;
     throw ValueError(fmt::format(
         "precision policy: \"{}\" stands there twice; expected each pattern once; leave one out", rule->pattern));

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <regex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,36 +6,30 @@
 #include <lockstep/error.h>
 #include <lockstep/layout_map.h>
 
+#include "engine/core/text/text_pattern.h"
+
 namespace lockstep {
 
 namespace {
 
-std::regex compiled_pattern(const std::string& pattern) {
-  try {
-    return std::regex(pattern, std::regex::ECMAScript);
-  } catch (const std::regex_error& error) {
-    throw ValueError(fmt::format(
-        "layout map: \"{}\" is no regular expression ({}); expected a path or a pattern that matches all of one; write "
-        "for example \".*/kernel\"",
-        pattern, error.what()));
-  }
-}
-
-void check_rules(const std::vector<LayoutMap::Rule>& rules) {
+std::vector<detail::TextPattern> compiled_rules(const std::vector<LayoutMap::Rule>& rules) {
+  std::vector<detail::TextPattern> compiled;
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    compiled_pattern(rules[i].pattern);
+    compiled.push_back(detail::TextPattern::of_paths("layout map", rules[i].pattern, ".*/kernel"));
     const bool is_repeated = std::any_of(rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i),
                                          [&](const auto& rule) { return rule.pattern == rules[i].pattern; });
     if (!is_repeated) continue;
     throw ValueError(fmt::format("layout map: \"{}\" stands there twice; expected each pattern once; leave one out",
                                  rules[i].pattern));
   }
+  return compiled;
 }
 
 }  // namespace
 
 struct LayoutMap::Rules {
   std::vector<Rule> by_pattern;
+  std::vector<detail::TextPattern> patterns;  ///< The rules', compiled.
   std::optional<Layout> all;
 };
 
@@ -46,7 +39,7 @@ LayoutMap::LayoutMap(LayoutMap&& other) noexcept = default;
 LayoutMap& LayoutMap::operator=(const LayoutMap& other) = default;
 LayoutMap& LayoutMap::operator=(LayoutMap&& other) noexcept = default;
 LayoutMap::~LayoutMap() = default;
-LayoutMap::LayoutMap(Layout all) : rules_(std::make_shared<const Rules>(Rules{{}, std::move(all)})) {}
+LayoutMap::LayoutMap(Layout all) : rules_(std::make_shared<const Rules>(Rules{{}, {}, std::move(all)})) {}
 
 LayoutMap::LayoutMap(std::initializer_list<Rule> rules) : LayoutMap(std::vector<Rule>(rules)) {}
 
@@ -58,8 +51,8 @@ const std::vector<LayoutMap::Rule>& LayoutMap::rules() const {
 }
 
 LayoutMap::LayoutMap(std::vector<Rule> rules) {
-  check_rules(rules);
-  rules_ = std::make_shared<const Rules>(Rules{std::move(rules), {}});
+  std::vector<detail::TextPattern> patterns = compiled_rules(rules);
+  rules_ = std::make_shared<const Rules>(Rules{std::move(rules), std::move(patterns), {}});
 }
 
 std::optional<std::size_t> LayoutMap::find(std::string_view path) const {
@@ -69,7 +62,7 @@ std::optional<std::size_t> LayoutMap::find(std::string_view path) const {
   }
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!std::regex_match(path.begin(), path.end(), compiled_pattern(all[i].pattern))) continue;
+    if (!rules_->patterns[i].matches(path)) continue;
     if (found) {
       throw MeshError(fmt::format(
           "layout map: \"{}\" matches multiple layouts: those of \"{}\" and of \"{}\"; expected one pattern "

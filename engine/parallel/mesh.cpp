@@ -8,6 +8,7 @@
 #include <lockstep/parallel.h>
 
 #include "engine/core/check_device.h"
+#include "engine/core/checked_sizes.h"
 
 namespace lockstep {
 
@@ -25,6 +26,7 @@ std::string axes_text(const std::vector<MeshAxis>& axes) {
 
 void check_axes(const std::vector<MeshAxis>& axes) {
   if (axes.empty()) throw MeshError("mesh: no axes given; write at least one, such as {\"batch\", 8}");
+  std::int64_t shards = 1;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].name.empty()) throw MeshError(fmt::format("mesh: axis {} has an empty name; name every axis", i));
     if (axes[i].name.find(',') != std::string::npos) {
@@ -43,6 +45,11 @@ void check_axes(const std::vector<MeshAxis>& axes) {
           fmt::format("mesh: axis \"{}\" has size {}; shards are counted in powers of two (1, 2, 4, 8, ...)",
                       axes[i].name, axes[i].size));
     }
+    if (axes[i].size > most_replicas / shards) {
+      throw MeshError(
+          fmt::format("mesh: {} has more than {} shards; give smaller axes", axes_text(axes), most_replicas));
+    }
+    shards *= axes[i].size;
   }
 }
 

@@ -91,6 +91,10 @@ std::uint64_t Processes::start_meet(CollectiveName name, std::size_t bytes) {
 void Processes::finish(std::uint64_t number) {
   if (impl_->done >= number) return;
   const std::lock_guard lock(impl_->mutex);
+  if (number > impl_->number) {
+    throw ValueError("[processes] finish: no collective has the number " + std::to_string(number) + "; " +
+                     std::to_string(impl_->number) + " were begun; give a number that a start_ function returned");
+  }
   impl_->finish(number);
 }
 

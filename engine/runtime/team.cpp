@@ -9,7 +9,9 @@
 
 #include <lockstep/error.h>
 
+#include "engine/core/process_end.h"
 #include "engine/ir/backend_chain.h"
+#include "engine/ir/effects.h"
 
 namespace lockstep::runtime {
 
@@ -70,6 +72,7 @@ void Team::work(int device) {
 
 void Team::run_on(int device) noexcept {
   try {
+    const ir::InDebugSink for_sink(for_sink_);
     (*task_)(device);
   } catch (...) {
     failed(std::current_exception());
@@ -77,7 +80,9 @@ void Team::run_on(int device) noexcept {
 }
 
 void Team::run(const std::function<void(int)>& task) {
+  const WithWorkers workers(devices_ > 1);
   task_ = &task;
+  for_sink_ = ir::in_debug_sink();
   has_failed_.store(false, std::memory_order_relaxed);
   error_ = nullptr;
   if (devices_ > 1) {

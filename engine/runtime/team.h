@@ -59,6 +59,7 @@ class Team {
   Barrier done_;
   executable::Shares shares_;
   const std::function<void(int)>* task_ = nullptr;
+  bool for_sink_ = false;  ///< Whether the caller works for a debug sink.
   alignas(64) std::atomic<std::uint32_t> started_{0};
   std::atomic<bool> stop_{false};
   std::atomic<bool> has_failed_{false};

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstring>
+#include <limits>
 #include <ostream>
+#include <sstream>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -143,11 +146,42 @@ ArrayOperands::ArrayOperands(std::initializer_list<Array> arrays, const detail::
 ArrayOperands::ArrayOperands(const std::vector<Array>& arrays, const detail::SourceLocation& at)
     : std::span<const Array>(arrays.data(), arrays.size()), site_(at) {}
 
+namespace {
+
+/// The number as a T; without its fraction where T is an integer. Throws ValueError where T does not hold it.
+template <class T, class Number>
+T in_range(Number value, const ArrayType& type) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    bool fits = false;
+    if constexpr (std::is_floating_point_v<Number>) {
+      const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);  // the first number beyond T
+      const double whole = std::trunc(value);
+      fits = whole < end && whole >= (std::is_signed_v<T> ? -end : 0);
+    } else {
+      fits = std::in_range<T>(value);
+    }
+    if (!fits) {
+      const std::string shown = [&] {
+        std::ostringstream text;
+        text << value;
+        return text.str();
+      }();
+      throw ValueError("item: " + shown + " of " + to_string(type) + " does not fit " +
+                       std::string(name(dtype_of<T>())) + "; expected " +
+                       std::to_string(std::numeric_limits<T>::min()) + " to " +
+                       std::to_string(std::numeric_limits<T>::max()) + "; read it as a type that holds it");
+    }
+  }
+  return static_cast<T>(value);
+}
+
+}  // namespace
+
 template <class T>
 T Array::item() const {
   const ir::ReferenceArray element = one_element(*this, "item");
   constexpr bool to_complex = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
-  if (is_float(dtype())) return static_cast<T>(element.floats()[0]);
+  if (is_float(dtype())) return in_range<T>(element.floats()[0], type());
   if (is_complex(dtype()) || dtype() == DType::key) {
     if constexpr (to_complex) {
       if (is_complex(dtype())) return static_cast<T>(element.complexes()[0]);
@@ -158,7 +192,8 @@ T Array::item() const {
   if constexpr (to_complex) {
     return T(static_cast<typename T::value_type>(value));
   } else {
-    return dtype() == DType::uint64 ? static_cast<T>(static_cast<std::uint64_t>(value)) : static_cast<T>(value);
+    return dtype() == DType::uint64 ? in_range<T>(static_cast<std::uint64_t>(value), type())
+                                    : in_range<T>(value, type());
   }
 }
 

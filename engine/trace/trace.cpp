@@ -1,6 +1,7 @@
 #include "engine/trace/trace.h"
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -8,6 +9,8 @@
 #include <lockstep/error.h>
 
 #include "engine/core/current_layer.h"
+#include "engine/core/process_end.h"
+#include "engine/core/stack_room.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/array_state.h"
@@ -147,6 +150,7 @@ class OpenTrace {
  public:
   explicit OpenTrace(const ir::AxisSizes& axes) {
     auto& frames = open_traces();
+    expect_stack_room();
     const TraceFrame* outer = frames.empty() ? nullptr : frames.back().get();
     auto frame = std::make_unique<TraceFrame>(next_number(), outer ? joined_axes(outer->builder.axes(), axes) : axes);
     if (outer) frame->builder.set_provenance(outer->builder.provenance());
@@ -157,6 +161,9 @@ class OpenTrace {
   OpenTrace& operator=(const OpenTrace&) = delete;
 
   TraceFrame& frame() { return *open_traces().back(); }
+
+ private:
+  InLibrary inside_{"trace"};
 };
 
 }  // namespace
@@ -171,7 +178,13 @@ Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisS
   for (std::size_t i = 0; i < types.size(); ++i) {
     inputs.push_back(to_array(frame, frame.builder.input(types[i]), {.position = i}));
   }
-  const std::vector<Array> results = body(inputs);
+  const std::vector<Array> results = [&] {
+    try {
+      return body(inputs);
+    } catch (const std::bad_function_call&) {
+      throw ValueError("trace: an empty std::function was called; expected functions that were given a value");
+    }
+  }();
   std::vector<Var> outputs = vars_of(frame, results, "trace", "result");
   Traced traced;
   for (const OpenCell& cell : frame.cells) {

@@ -62,7 +62,10 @@ void check(const Tree& batch, const RowWeights& weight) {
   bool fits = rows > 0;
   for (const Array& leaf : leaves) fits = fits && (!has_rows(leaf) || rows_of_leaf(leaf) == rows);
   if (has_weights(batch, weight)) fits = fits && batch.at(weight.path()).array().ndim() == 1;
-  if (fits) return;
+  if (fits) {
+    if (has_weights(batch, weight)) detail::expect_row_weights("batch", batch.at(weight.path()).array());
+    return;
+  }
   throw DataError(
       "[batch] " + types_of_leaves(batch) +
       "; give all leaves the same number of rows (dimension 0), at least one, or rank 0 where one value is for "
@@ -75,8 +78,10 @@ void check(const Batch& batch) {
   }
   const std::int64_t rows = batch.x.dim(0);
   const bool has_weight = batch.weight.has_value();
-  if (rows_of_leaf(batch.y) == rows && (!has_weight || (batch.weight.ndim() == 1 && batch.weight.dim(0) == rows)))
+  if (rows_of_leaf(batch.y) == rows && (!has_weight || (batch.weight.ndim() == 1 && batch.weight.dim(0) == rows))) {
+    detail::expect_row_weights("batch", batch.weight);
     return;
+  }
   const ArrayType weight = has_weight ? batch.weight.type() : ArrayType{float32, {rows}, {}};
   throw DataError("[batch] x is " + to_string(batch.x.type()) + ", y " + to_string(batch.y.type()) + ", weight " +
                   to_string(weight) + "; give all three the same number of rows, weight of rank 1");

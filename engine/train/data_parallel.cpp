@@ -37,9 +37,10 @@ LOCKSTEP_TREE(BatchArgument, x, y, weight);
 
 void check(const DataParallelOptions& options) {
   if (options.loss_scale) static_cast<void>(loss_scale_state(*options.loss_scale));
-  if (options.microbatches >= 1) return;
+  constexpr std::int64_t most = std::int64_t{1} << 20;
+  if (options.microbatches >= 1 && options.microbatches <= most) return;
   throw ValueError("[data_parallel] microbatches is " + std::to_string(options.microbatches) +
-                   "; it must be at least 1");
+                   "; it must be at least 1, and no more than " + std::to_string(most));
 }
 
 /// The batch as the mesh cuts it: rows for each shard and microbatch, with their weights, real ones where these are 0.

@@ -38,7 +38,7 @@ class LOCKSTEP_API NonFiniteError : public Error {
 // of what it prints, "[batch=3]". vmap does them for each element. Derivatives do those of the function once.
 
 /// Where debug_print writes, one call a line (without its end), never two at once. An empty function stands for the
-/// default: the standard output.
+/// default: the standard output, where lines go, too, that the sink itself has programs print while it writes one.
 LOCKSTEP_API void set_debug_sink(std::function<void(std::string_view)> sink);
 
 namespace detail {

@@ -59,7 +59,7 @@ class LOCKSTEP_API Profile {
   /// The trace event format that chrome://tracing and Perfetto load: a row for each device, a slice for each kernel
   /// with its op, layer, direction, shard, call, flops and bytes.
   std::string chrome_trace() const;
-  /// Writes it. Throws std::filesystem::filesystem_error where that fails.
+  /// Writes it. Throws ValueError where that fails.
   void write_chrome_trace(const std::filesystem::path& file) const;
 
   struct Impl;

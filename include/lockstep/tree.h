@@ -5,6 +5,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <new>
@@ -250,14 +251,12 @@ LOCKSTEP_API std::string to_string(const Tree& tree);  ///< `{"b": f32[2], "w": 
 
 namespace detail {
 
-/// A number that is a static value.
-struct FixedNumber {
-  std::int64_t integer = 0;
-  double real = 0;
-  bool is_real = false;
-};
-/// Of a bool 0 or 1, of a text 0. Throws StateError where the tree is no static value.
-LOCKSTEP_API FixedNumber fixed_number(const Tree& tree);
+/// A static value as a number, of a bool 0 or 1. Throw StateError where the tree is no static value, or one that is no
+/// number; ValueError where it is no whole number from `least` to `most`, or no float (`is_float`) and yet finite.
+LOCKSTEP_API std::int64_t fixed_integer(const Tree& tree, std::int64_t least, std::int64_t most);
+LOCKSTEP_API double fixed_real(const Tree& tree, bool is_float);  ///< The same of a real number.
+/// Of a tree whose items were written in place. Throws StateError where it is too deep.
+LOCKSTEP_API void check_depth(const Tree& tree);
 /// Throws StateError unless there are at least as many items.
 LOCKSTEP_API void check_items(std::size_t items, std::size_t expected);
 
@@ -345,8 +344,13 @@ struct TreeTraits<T> {
     }
   }
   static T from_tree(const Tree& tree) {
-    const detail::FixedNumber number = detail::fixed_number(tree);
-    return number.is_real ? static_cast<T>(number.real) : static_cast<T>(number.integer);
+    if constexpr (std::is_floating_point_v<T>) {
+      return static_cast<T>(detail::fixed_real(tree, sizeof(T) == sizeof(float)));
+    } else if constexpr (sizeof(T) == sizeof(std::int64_t)) {  // a uint64 is its bits
+      return static_cast<T>(detail::fixed_integer(tree, INT64_MIN, INT64_MAX));
+    } else {
+      return static_cast<T>(detail::fixed_integer(tree, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+    }
   }
 };
 template <>

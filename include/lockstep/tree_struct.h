@@ -64,6 +64,7 @@ Tree StructTree<T>::to_tree(T&& value) {
   lockstep_visit_members(value, [&](const char*, auto& member) {
     items[*place++] = TreeTraits<std::remove_cvref_t<decltype(member)>>::to_tree(std::move(member));
   });
+  check_depth(tree);
   return tree;
 }
 template <class T>

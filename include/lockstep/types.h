@@ -183,8 +183,16 @@ struct ArrayType {
   AxisSet varying;
 
   std::int64_t size() const { return shape.size(); }
-  std::int64_t nbytes() const { return shape.size() * static_cast<std::int64_t>(size_of(dtype)); }
+  /// Throws ShapeError where it does not fit 63 bits.
+  std::int64_t nbytes() const {
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(shape.size(), static_cast<std::int64_t>(size_of(dtype)), &bytes)) refuse_bytes();
+    return bytes;
+  }
   bool operator==(const ArrayType&) const = default;
+
+ private:
+  [[noreturn]] LOCKSTEP_API void refuse_bytes() const;  ///< Throws ShapeError.
 };
 
 /// "f32[784,512]{batch}".

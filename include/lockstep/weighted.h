@@ -71,6 +71,11 @@ struct WithAux {
 /// values of rank 0 and for weights of another shape, DtypeError for complex weights.
 LOCKSTEP_API Weighted weighted(const ArrayOperand& values, const Array& weight = {});
 
+namespace detail {
+/// Throws DataError, beginning with `[who]`, for weights of rows that are there and are negative, infinite or NaN.
+LOCKSTEP_API void expect_row_weights(std::string_view who, const Array& weight);
+}  // namespace detail
+
 // Penalties: rank-0 sums over the float leaves of a tree, in at least float32; 0 of a tree without one. Both throw
 // ValueError unless the factor is finite and not negative.
 /// factor * sum |w|, slope 0 at 0. Tibshirani 1996.

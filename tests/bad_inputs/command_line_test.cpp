@@ -86,6 +86,21 @@ TEST_CASE("bad inputs 81 to 85: flags of the command line") {
   train_row(85, "--set optimizer.momentum=maybe --optimizer sgd");
 }
 
+TEST_CASE("bad inputs 144: a rate that would be read as 0, and a standard output that is full") {
+  for (const std::string rate : {"1e-400", "0.0001e-330", "-1e-400", "4e-324000"}) {
+    train_row(144, "--learning-rate=" + rate);
+  }
+  train_row(144, "--optimizer adam --set optimizer.epsilon=1e-400");
+  row(144, [] {
+    for (const std::string command : {"info", "--help", "train --help", "--version"}) {
+      CAPTURE(command);
+      const Outcome outcome = run_shell(LOCKSTEP_PROGRAM " " + command + " >/dev/full");
+      CHECK(outcome.code == 1);
+      check_line(144, outcome);
+    }
+  });
+}
+
 TEST_CASE("bad inputs 86 and 87: config files, and options that do not go together") {
   row(86, [] {
     check_runs("", "empty");

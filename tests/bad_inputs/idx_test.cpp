@@ -86,6 +86,23 @@ TEST_CASE("bad inputs 1 to 14 and 18: IDX files") {
   idx_row(18, gzip(packed));
 }
 
+TEST_CASE("bad inputs 143: gzip without its trailer, or a part of it") {
+  const std::string packed = gzip(idx(8, {6}, six));
+  std::string large(3 << 20, '\0');
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * i >> 7);
+  const std::string packed_large = gzip(idx(8, {3 << 20}, large));
+  for (const std::size_t missing : {1, 2, 3, 4, 5, 6, 7, 8, 9}) {
+    idx_row(143, packed.substr(0, packed.size() - missing));
+    idx_row(143, packed_large.substr(0, packed_large.size() - missing));
+  }
+  std::string wrong = packed;
+  wrong[wrong.size() - 1] ^= 1;
+  idx_row(143, wrong);
+  wrong = packed;
+  wrong[wrong.size() - 5] ^= 1;
+  idx_row(143, wrong);
+}
+
 TEST_CASE("bad inputs 15 to 17: images and labels") {
   set_row(15, two_images, idx(8, {1}, "\1"));
   set_row(15, two_images, idx(8, {3}, "\1\1\1"));

@@ -2,6 +2,8 @@
 
 #include <exception>
 #include <filesystem>
+#include <functional>
+#include <initializer_list>
 #include <string>
 #include <typeinfo>
 
@@ -11,7 +13,7 @@
 
 // The list of bad inputs, row by row: what each ends in, to the letter. A row's number is its place in the list;
 // tests/lint/bad_inputs.cmake counts that none is missing. An input stands for its kind: neighbours have the same number.
-// The texts stand in texts.txt, in the order in which a row's inputs are tried; LOCKSTEP_WRITE_TEXTS=<file> appends them
+// The texts stand in texts/, each row's in one file, in the order in which a row's inputs are tried; LOCKSTEP_WRITE_TEXTS=<file> appends them
 // as they are to another file. In them a temporary folder is {folder}, the end of a name that is drawn {drawn}, and where
 // an error was made {place}.
 namespace lockstep::tests {
@@ -36,6 +38,10 @@ bool refused(int number, const F& action, const std::string& hidden = {}) {
   FAIL_CHECK("no error was thrown");
   return false;
 }
+
+/// Row `number`: each of the calls throws an error of the library, whose kind and text are the row's next text:
+/// "ShapeError: ...".
+void all_refused(int number, std::initializer_list<std::function<void()>> calls);
 
 /// Row `number`, which is no error here: `check` says what it is.
 template <class F>

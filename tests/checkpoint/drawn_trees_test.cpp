@@ -24,10 +24,10 @@
 namespace lockstep::tests {
 namespace {
 
-constexpr DType dtypes[] = {DType::bool_,   DType::int8,      DType::int16,      DType::int32,
-                            DType::int64,   DType::uint8,     DType::uint16,     DType::uint32,
-                            DType::uint64,  DType::float16,   DType::bfloat16,   DType::float32,
-                            DType::float64, DType::complex64, DType::complex128, DType::key};
+constexpr DType drawn_dtypes[] = {DType::bool_,   DType::int8,      DType::int16,      DType::int32,
+                                  DType::int64,   DType::uint8,     DType::uint16,     DType::uint32,
+                                  DType::uint64,  DType::float16,   DType::bfloat16,   DType::float32,
+                                  DType::float64, DType::complex64, DType::complex128, DType::key};
 
 class DrawnTree {
  public:
@@ -103,7 +103,7 @@ class DrawnTree {
   }
 
   Array leaf() {
-    const DType dtype = dtypes[below(std::size(dtypes))];
+    const DType dtype = drawn_dtypes[below(std::size(drawn_dtypes))];
     std::vector<std::int64_t> shape;
     for (std::uint64_t d = below(5); d > 0; --d) shape.push_back(static_cast<std::int64_t>(below(4)));
     const Array key = random::fold_in(random::key(5), ++leaves_);

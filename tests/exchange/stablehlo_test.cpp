@@ -46,6 +46,7 @@ void check_equal(const std::vector<Array>& results, const std::vector<Array>& ex
     }
     const Array wide = expected[i].astype(float64);
     const Array difference = abs(results[i].astype(float64) - wide);
+    if (wide.size() == 0) continue;
     CHECK(max(difference).item<double>() < 1e-6 * std::max(1.0, max(abs(wide)).item<double>()));
   }
 }

@@ -40,6 +40,7 @@ void check_round_trip(const Function& function, const std::vector<Array>& argume
     CHECK((results[i] == results[i]).to_bytes() == is_number.to_bytes());
     const Array wide = where(is_number, expected[i].astype(float64), 0.0);
     const Array difference = abs(where(is_number, results[i].astype(float64), 0.0) - wide);
+    if (wide.size() == 0) continue;
     CHECK(max(difference).item<double>() < 1e-6 * std::max(1.0, max(abs(wide)).item<double>()));
   }
 }

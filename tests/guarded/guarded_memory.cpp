@@ -1,6 +1,7 @@
 // Memory for tests that ends where a page begins that may not be touched: loaded before a program (LD_PRELOAD), it serves
 // every aligned allocation, as which the memory of arrays, scratch and tensors is made, here and in the libraries below.
-// What lies behind a block, up to the alignment, is checked when it is freed; freed blocks may not be touched either.
+// What lies behind a block, up to the alignment, is checked when it is freed; freed blocks may not be touched either. A
+// new block holds bytes that are NaN in every float, so that what reads it before it writes it computes NaN.
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -19,8 +20,9 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::size_t room = std::size_t{1} << 42;  // Addresses only; none is given twice.
 constexpr unsigned char canary = 0xC5;
+constexpr unsigned char unwritten = 0xFF;
 
-/// In a page of its own, before the block.
+/// Begins the block's first page, or where the block does not leave it room the page before.
 struct Header {
   std::size_t bytes, mapped;
   unsigned char* block;
@@ -52,7 +54,9 @@ bool is_guarded(const void* block) {
 }
 
 Header* header_of(const void* block) {
-  return reinterpret_cast<Header*>((reinterpret_cast<std::uintptr_t>(block) & ~(page - 1)) - page);
+  const auto at = reinterpret_cast<std::uintptr_t>(block);
+  const std::uintptr_t begin = at & ~(page - 1);
+  return reinterpret_cast<Header*>(at - begin >= sizeof(Header) ? begin : begin - page);
 }
 
 /// Blocks on a larger boundary than a page's begin there, and end with the last page that they need.
@@ -66,12 +70,14 @@ void* make_block(std::size_t alignment, std::size_t bytes) {
   if (at + taken > room) return nullptr;
   const auto address = reinterpret_cast<std::uintptr_t>(reserved() + at + page);
   const std::uintptr_t begin = slack == 0 ? address : (address + slack - 1) & ~(slack - 1);
-  auto* first = reinterpret_cast<unsigned char*>(begin) - page;
-  if (mprotect(first, page + body, PROT_READ | PROT_WRITE) != 0) return nullptr;
   const std::uintptr_t end = begin + body;
   auto* block = reinterpret_cast<unsigned char*>(slack == 0 ? (end - length) & ~(alignment - 1) : begin);
+  auto* first = reinterpret_cast<unsigned char*>(header_of(block));
+  const std::size_t mapped = static_cast<std::size_t>(reinterpret_cast<unsigned char*>(end) - first);
+  if (mprotect(first, mapped, PROT_READ | PROT_WRITE) != 0) return nullptr;
+  std::memset(block, unwritten, bytes);
   std::memset(block + bytes, canary, static_cast<std::size_t>(reinterpret_cast<unsigned char*>(end) - block) - bytes);
-  *header_of(block) = {bytes, page + body, block};
+  *header_of(block) = {bytes, mapped, block};
   return block;
 }
 
@@ -82,8 +88,11 @@ void release(void* block) {
   for (const unsigned char* b = header.block + header.bytes; b < first + header.mapped; ++b) {
     if (*b != canary) fail("guarded memory: bytes behind a block were written\n");
   }
-  madvise(first, header.mapped, MADV_DONTNEED);
-  mprotect(first, header.mapped, PROT_NONE);
+  // Closed, and its pages given back, by one call.
+  if (mmap(first, header.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+      MAP_FAILED) {
+    fail("guarded memory: a block could not be closed\n");
+  }
 }
 
 }  // namespace

@@ -269,20 +269,27 @@ TEST_CASE("text that is no function is refused with line and column") {
       {"{ lambda a:f32[].\n  in (a a) }", "expected ',' or ')' after an output"},
       {"{ lambda a:f32[].\n  in (a,)", "expected \"}\" after a function, found the end"},
       {"{ lambda a:f32[].\n  in (a,) } x", "line 2, column 13: expected nothing after the function, found \"x\""},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=] a\n  in (b,) }", "expected a value"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=1 x=2] a\n  in (b,) }", "\"x\" is given twice"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x 1] a\n  in (b,) }", "expected \"=\" after an attribute's name"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=1.5.5] a\n  in (b,) }", "expected a number"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=1e999] a\n  in (b,) }", "expected a number"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=nan:7] a\n  in (b,) }", "expected the bits of a NaN before this"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=99999999999999999999] a\n  in (b,) }",
+      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=1] a\n  in (b,) }",
+       "column 21: expected ']', since neg has no attributes; it has no \"x\""},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axis=1] a\n  in (b,) }",
+       "column 28: expected an attribute of reduce_sum: one of axes, sum_blocks; it has no \"axis\""},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes=] a\n  in (b,) }", "expected a value"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes=1 axes=2] a\n  in (b,) }", "\"axes\" is given twice"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes 1] a\n  in (b,) }",
+       "expected \"=\" after an attribute's name"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes=1.5.5] a\n  in (b,) }", "expected a number"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes=1e999] a\n  in (b,) }", "expected a number"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes=nan:7] a\n  in (b,) }",
+       "expected the bits of a NaN before this"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes=99999999999999999999] a\n  in (b,) }",
        "expected an integer of 64 bits"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=\"abc] a", "expected '\"' after a string, found the end"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=\"a\\n\"] a", "expected \\\", \\\\ or \\x and two hexadecimal digits"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=a,true] a", "\"true\" needs braces in a list"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=[1,] a", "expected an integer"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x={a b}] a", "expected \"}\" after names"},
-      {"{ lambda a:f32[].\n  let b:f32[] = neg[x=([1] [2])] a", "expected \")\" after lists"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes=\"abc] a", "expected '\"' after a string, found the end"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes=\"a\\n\"] a",
+       "expected \\\", \\\\ or \\x and two hexadecimal digits"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes=a,true] a", "\"true\" needs braces in a list"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes=[1,] a", "expected an integer"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes={a b}] a", "expected \"}\" after names"},
+      {"{ lambda a:f32[].\n  let b:f32[] = reduce_sum[axes=([1] [2])] a", "expected \")\" after lists"},
       {"{ lambda [batch=4] a:f32[].\n  in (a,) }", "expected \";\" after the bound axes"},
       {"{ lambda [batch 4]; a:f32[].\n  in (a,) }", "expected \"=\" after an axis name"},
   };
@@ -294,7 +301,7 @@ TEST_CASE("text that is no function is refused with line and column") {
     CHECK(contains(message, c.message));
   }
   std::string deep;
-  for (int i = 0; i < 100; ++i) deep += "{ lambda.\n let = neg[body=";
+  for (int i = 0; i < 100; ++i) deep += "{ lambda.\n let = scan[body=";
   CHECK(contains(error_text<IrError>([&] { read(deep); }), "expected at most 64 nested functions"));
 }
 

@@ -1,4 +1,4 @@
-# Every row of the list of bad inputs has a test: 1 to 92, and 107 to 116. A test names its row as the first argument of a
+# Every row of the list of bad inputs has a test: 1 to 92, 107 to 116, and 120 to 146; with all of their texts, 700 at least. A test names its row as the first argument of a
 # function whose name ends in "row", "refused" or "refused_file".
 
 cmake_minimum_required(VERSION 3.25)
@@ -16,7 +16,7 @@ endforeach()
 list(REMOVE_DUPLICATES found)
 
 set(missing "")
-foreach(first_last "1;92" "107;116")
+foreach(first_last "1;92" "107;116" "120;146")
   list(GET first_last 0 first)
   list(GET first_last 1 last)
   foreach(number RANGE ${first} ${last})
@@ -29,5 +29,16 @@ if(missing)
   list(JOIN missing ", " missing)
   message(FATAL_ERROR "bad inputs without a test: ${missing}")
 endif()
+file(GLOB text_files "${SOURCE}/tests/bad_inputs/texts/*.txt")
+set(ends "")
+foreach(text_file IN LISTS text_files)
+  file(READ "${text_file}" text)
+  string(REGEX REPLACE "[^\n]" "" text "${text}")
+  string(APPEND ends "${text}")
+endforeach()
+string(LENGTH "${ends}" texts_count)
+if(texts_count LESS 700)
+  message(FATAL_ERROR "there are ${texts_count} texts of bad inputs; expected 700 at least")
+endif()
 list(LENGTH found count)
-message("${count} rows of bad inputs have tests")
+message("${count} rows of bad inputs have tests, with ${texts_count} texts")

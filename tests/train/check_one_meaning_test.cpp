@@ -58,7 +58,7 @@ TEST_CASE("the library's models and layers pass") {
     CAPTURE(name);
     const Array key = random::key(1);
     const Batch images{random::uniform(key, {8, 12, 12, 1}), arange(8), {}};
-    const auto model = models::find(name);
+    const auto model = tests::narrow_model(name);
     CHECK(verdict(model, loss_of(model), images).empty());
   }
   const auto layers = with_layer([](const Scope& s, const Array& h) {

@@ -32,7 +32,7 @@ TEST_CASE("lint has nothing to say of the library's models") {
   const Batch images{random::uniform(random::key(1), {8, 12, 12, 1}), arange(8), {}};
   for (const std::string_view name : tests::small_models()) {
     CAPTURE(name);
-    const auto model = models::find(name);
+    const auto model = tests::narrow_model(name);
     for (const std::string& text : lint_findings(model, tests::loss_of(model), images)) FAIL_CHECK(text);
   }
 }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/error.h>
+
 #include "engine/files/open_file.h"
 #include "engine/passes/pass.h"
 
@@ -13,12 +15,16 @@ namespace lockstep::api {
 namespace {
 
 void write(const std::filesystem::path& file, const std::string& text) {
-  try {
-    files::replace_text(file, text + '\n');
-  } catch (const files::FileError& error) {
-    throw std::filesystem::filesystem_error("cannot write: " + error.why(), file,
-                                            std::make_error_code(std::errc::io_error));
-  }
+  files::with_error<ValueError>("dump", [&] { files::replace_text(file, text + '\n'); });
+}
+
+/// Whether it was not there yet.
+bool make_dump_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  const bool is_made = std::filesystem::create_directories(folder, error);
+  if (!error) return is_made;
+  throw ValueError(
+      fmt::format("[dump] {} cannot be made: {}; give a folder that can be written", folder.string(), error.message()));
 }
 
 }  // namespace
@@ -26,8 +32,7 @@ void write(const std::filesystem::path& file, const std::string& text) {
 void dump_stages(const std::filesystem::path& folder, const ir::Function& function,
                  const executable::Executable& executable) {
   const std::filesystem::path own = folder / fmt::format("{:016x}", function.hash());
-  std::filesystem::create_directories(folder);
-  if (!std::filesystem::create_directory(own)) return;
+  if (!make_dump_folder(own)) return;
   write(own / "0-traced.txt", function.print(0));
   auto stage = std::make_shared<const ir::Function>(function);
   int number = 0;

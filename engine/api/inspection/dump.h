@@ -8,7 +8,7 @@
 namespace lockstep::api {
 
 /// Writes what becomes of a function to `<folder>/<its hash>/`: 0-traced.txt, a file after each pass, plan.txt. A folder
-/// that is there already is left as it is. Throws std::filesystem::filesystem_error where it cannot be written.
+/// that is there already is left as it is. Throws ValueError where it cannot be written.
 void dump_stages(const std::filesystem::path& folder, const ir::Function& function,
                  const executable::Executable& executable);
 

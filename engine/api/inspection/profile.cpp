@@ -191,12 +191,7 @@ std::string Profile::chrome_trace() const {
 }
 
 void Profile::write_chrome_trace(const std::filesystem::path& file) const {
-  try {
-    files::replace_text(file, chrome_trace());
-  } catch (const files::FileError& error) {
-    throw std::filesystem::filesystem_error("cannot write the trace: " + error.why(), file,
-                                            std::make_error_code(std::errc::io_error));
-  }
+  files::with_error<ValueError>("write_chrome_trace", [&] { files::replace_text(file, chrome_trace()); });
 }
 
 // ---- the machine ---------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <lockstep/transforms.h>
 
 #include "engine/api/linalg/matrices.h"
+#include "engine/api/numpy/axes.h"
 
 namespace lockstep::linalg {
 
@@ -105,7 +106,7 @@ Array adjugate_along(const Array& matrix, const Array& step) {
 Array is_regular(const Array& matrix) {
   const Array s = stop_gradient(svdvals(matrix));
   const double least = s.dtype() == float64 ? 0x1p-26 : 0x1p-12;
-  return greater(min(s, Axes{-1}, true), max(s, Axes{-1}, true) * least);
+  return greater(api::smallest(s, {s.ndim() - 1}, true), api::largest(s, {s.ndim() - 1}, true) * least);
 }
 
 /// The matrices' adjugate, of singular ones too, with its derivative.

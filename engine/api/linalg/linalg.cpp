@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -9,6 +11,7 @@
 #include "engine/api/linalg/matrices.h"
 #include "engine/api/transforms/bind.h"
 #include "engine/ops/primitives.h"
+#include "engine/trace/array_state.h"
 
 namespace lockstep::linalg {
 
@@ -29,6 +32,28 @@ Array inverse_permutation(const Array& permutation) {
   if (n == 0) return permutation;
   const Array places = equal(expand_dims(permutation, -2), expand_dims(iota(permutation.shape(), -1), -1));
   return argmax(places, -1);
+}
+
+/// Throws ValueError where the numbers are there and are no permutation.
+void check_permutation(const Array& permutation) {
+  if (permutation.is_traced() || permutation.dtype() != int32 || permutation.state()->cut != nullptr) return;
+  const auto n = static_cast<std::size_t>(permutation.dim(-1));
+  const std::vector<std::int32_t> numbers = permutation.to_vector<std::int32_t>();
+  for (std::size_t row = 0; n > 0 && row < numbers.size(); row += n) {
+    std::vector<bool> is_taken(n);
+    for (std::size_t i = row; i < row + n; ++i) {
+      const auto number = static_cast<std::size_t>(numbers[i]);
+      if (numbers[i] >= 0 && number < n && !is_taken[number]) {
+        is_taken[number] = true;
+        continue;
+      }
+      throw ValueError(
+          fmt::format("linalg.lu_solve: the permutation has {} at place {}; expected each of 0 to {} once; give the "
+                      "one that lu_factor "
+                      "returned",
+                      numbers[i], i - row, n - 1));
+    }
+  }
 }
 
 std::int64_t larger_extent(const Array& a) { return std::max(a.dim(-1), a.dim(-2)); }
@@ -81,6 +106,7 @@ LuFactor lu_factor(const ArrayOperand& a) {
 
 Array lu_solve(const LuFactor& factors, const ArrayOperand& b, bool transposed) {
   const RightSide right("linalg.lu_solve", api::square_matrices("linalg.lu_solve", factors.lu), b);
+  check_permutation(factors.permutation);
   const Array& lu = right.a;
   const Shape rows(lu.shape().dims().first(static_cast<std::size_t>(lu.ndim() - 1)));
   const Array permutation = broadcast_to(factors.permutation, rows);

@@ -52,8 +52,8 @@ Array vector_norm(const Array& x, double p, const Axes& axes, bool keep) {
 Array spectral_norm(const Array& x, const NormOrder& order, const Axes& axes, bool keep) {
   const Array s = svdvals(moveaxis(moveaxis(x, axes[0], -1), axes[1] > axes[0] ? axes[1] - 1 : axes[1], -1));
   const Array result = order.name() == "nuc"  ? sum(s, Axes{-1})
-                       : *order.number() == 2 ? max(s, Axes{-1})
-                                              : min(s, Axes{-1});
+                       : *order.number() == 2 ? api::largest(s, {s.ndim() - 1}, false)
+                                              : api::smallest(s, {s.ndim() - 1}, false);
   if (!keep) return result;
   return expand_dims(expand_dims(result, std::min(axes[0], axes[1])), std::max(axes[0], axes[1]));
 }
@@ -135,7 +135,7 @@ Array matrix_rank(const ArrayOperand& a, std::optional<double> rtol) {
   const Array matrix = api::matrices("linalg.matrix_rank", a);
   const double extent = static_cast<double>(std::max(a.dim(-1), a.dim(-2)));
   const Array s = svdvals(matrix);
-  const Array bound = max(s, Axes{-1}, true) * rtol.value_or(extent * api::epsilon(matrix.dtype()));
+  const Array bound = api::largest(s, {s.ndim() - 1}, true) * rtol.value_or(extent * api::epsilon(matrix.dtype()));
   return sum(greater(s, bound), Axes{-1});
 }
 

@@ -27,7 +27,7 @@ ShiftedWhere shifted_where(std::string_view op, const Array& x, std::int64_t axi
   const Array value = convert(x, api::widened(x.dtype()));
   const Array wide = api::broadcast(op, mask, x.shape());
   // Its derivative goes through the largest element, as the one without a mask.
-  const Array largest = max(where(wide, value, -api::infinity), Axes{axis}, true);
+  const Array largest = api::largest(where(wide, value, -api::infinity), {axis}, true);
   const Array less = where(wide, value - where(is_finite(largest), largest, 0), 0);
   const Array top = convert(logical_and(wide, equal(less, 0)), value.dtype());
   const Array others = sum(where(wide, exp(less) - top, 0), Axes{axis}, true);

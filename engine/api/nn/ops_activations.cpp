@@ -33,7 +33,7 @@ constexpr double all_decayed = 800;
 /// Values less their maximum along the axis: 0 at the largest element, and so is that one's derivative. So the derivatives of what
 /// follows hold how little is left beside the largest, which 1 less its share would round away.
 Array less_maximum(const Array& value, std::int64_t axis) {
-  const Array top = max(value, Axes{axis}, true);
+  const Array top = api::largest(value, api::resolve_axes(axis, value.ndim(), "softmax"), true);
   // An infinite one leaves nothing to the others.
   const Array infinite = logical_and(equal(value, top), isposinf(top));
   return sub(where(infinite, 0, value), where(infinite, 0, top));

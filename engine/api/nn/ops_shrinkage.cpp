@@ -31,12 +31,13 @@ Array sparsemax(const ArrayOperand& x, std::int64_t axis) {
   const DType dtype = api::inexact(x.dtype());
   const Array given = moveaxis(convert(x, api::widened(dtype)), axis, -1);
   // Only differences count. Next to an element of 1e9 the 1 below would be lost, and with it all of the result.
-  const Array peak = stop_gradient(max(given, Axes{-1}, true));
+  const Array peak = stop_gradient(api::largest(given, {given.ndim() - 1}, true));
   const Array value = given - peak;
   const Array falling = sort(stop_gradient(value), -1, true);
   const Array counts = convert(arange(value.dim(-1)) + 1, value.dtype());
   const Array among = 1 + counts * falling > cumsum(falling, -1);
-  const Array least = min(where(among, falling, std::numeric_limits<double>::infinity()), Axes{-1}, true);
+  const Array least =
+      api::smallest(where(among, falling, std::numeric_limits<double>::infinity()), {given.ndim() - 1}, true);
   const Array held = value >= least;
   const Array above = sum(where(held, value, 0), Axes{-1}, true) - 1;
   const Array threshold = above / sum(convert(held, value.dtype()), Axes{-1}, true);

@@ -80,11 +80,32 @@ Array deviation(const Array& variance) {
 
 Array binade(const Array& magnitudes, const Axes& axes) {
   const bool is_double = magnitudes.dtype() == float64;
-  const Array top = stop_gradient(max(magnitudes, axes, true));
+  const Array top = stop_gradient(largest(magnitudes, axes, true));
   const Array exponent = bitcast_convert(top, is_double ? uint64 : uint32) &
                          static_cast<std::int64_t>(is_double ? 0x7ff0000000000000 : 0x7f800000);
   const Array power = maximum(bitcast_convert(exponent, magnitudes.dtype()), is_double ? 0x1p-1022 : 0x1p-126);
   return where(is_finite(top) & greater(top, 0), power, 1);
+}
+
+Array largest(const Array& x, const Axes& axes, bool keep) {
+  return reduce(ops::primitives::reduce_max(), x, axes, keep);
+}
+Array smallest(const Array& x, const Axes& axes, bool keep) {
+  return reduce(ops::primitives::reduce_min(), x, axes, keep);
+}
+
+void expect_elements(std::string_view op, const Array& x, const Axes& axes) {
+  if (count_along(x, axes) > 0) return;
+  bool has_results = true;
+  for (int i = 0; i < x.ndim(); ++i) {
+    has_results = has_results && (x.dim(i) > 0 || std::find(axes.begin(), axes.end(), i) != axes.end());
+  }
+  if (!has_results) return;
+  throw ShapeError(
+      fmt::format("{}: {} has no elements along the axes [{}], and nothing has no {} element; give an array that has "
+                  "some, or a value "
+                  "for none as {}(x, Where(mask), initial)",
+                  op, to_string(x.type()), fmt::join(axes, ","), op.ends_with("min") ? "smallest" : "largest", op));
 }
 
 std::int64_t count_along(const Array& x, const Axes& axes) {

@@ -16,6 +16,11 @@ namespace lockstep::api {
 LOCKSTEP_API Axes resolve_axes(const OptionalAxes& axes, int rank, std::string_view op);
 /// A primitive with the attribute `axes`; with `keep`, these have extent 1.
 Array reduce(const ir::Primitive& primitive, const Array& x, const Axes& axes, bool keep);
+/// The largest and the smallest elements; the dtype's ends where there are none, which `max` and `min` refuse.
+LOCKSTEP_API Array largest(const Array& x, const Axes& axes, bool keep);
+LOCKSTEP_API Array smallest(const Array& x, const Axes& axes, bool keep);
+/// Throws ShapeError naming `op` where a result would be made of no element.
+void expect_elements(std::string_view op, const Array& x, const Axes& axes);
 /// What sums and products are taken in: narrow integers and bool grow to 32 bits.
 DType accumulated(DType dtype);
 /// What means are taken in: at least float32.

@@ -1,9 +1,11 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
+#include "engine/api/numpy/number_fits.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/api/numpy/weak_types.h"
 #include "engine/api/transforms/bind.h"
+#include "engine/core/checked_sizes.h"
 #include "engine/ops/primitives.h"
 
 namespace lockstep {
@@ -21,10 +23,18 @@ Array ones_like(const ArrayOperand& like) { return ones(like.shape(), like.dtype
 
 Array iota(const Shape& shape, std::int64_t dim, DType dtype, const detail::CallSite& /*at*/) {
   const std::int64_t axis = normalize_axis(dim, shape.rank(), __func__);
+  const std::int64_t extent = shape.dim(static_cast<int>(axis));
+  check_size(__func__, {dtype, shape, {}});
+  if (extent > 0) api::check_number_fits(__func__, extent - 1, dtype);
   return api::bind_one(ops::primitives::iota(), {}, {{"dtype", dtype}, {"shape", shape.to_vector()}, {"dim", axis}});
 }
 
-Array arange(std::int64_t n, DType dtype, const detail::CallSite& /*at*/) { return iota(Shape{n}, 0, dtype); }
+Array arange(std::int64_t n, DType dtype, const detail::CallSite& /*at*/) {
+  const Shape shape{n};
+  check_size(__func__, {dtype, shape, {}});
+  if (n > 0) api::check_number_fits(__func__, n - 1, dtype);
+  return iota(shape, 0, dtype);
+}
 
 Array eye(std::int64_t n, DType dtype, const detail::CallSite& /*at*/) {
   const Shape shape{n, n};

@@ -68,12 +68,16 @@ Array prod(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, 
 
 Array max(const ArrayOperand& x, const Where& where, const Operand& initial, const OptionalAxes& axes, bool keep) {
   const Array start = first_value("max", x, initial);
-  return maximum(max(lockstep::where(held("max", x, where), x, start), axes, keep), start);
+  return maximum(
+      api::largest(lockstep::where(held("max", x, where), x, start), api::resolve_axes(axes, x.ndim(), "max"), keep),
+      start);
 }
 
 Array min(const ArrayOperand& x, const Where& where, const Operand& initial, const OptionalAxes& axes, bool keep) {
   const Array start = first_value("min", x, initial);
-  return minimum(min(lockstep::where(held("min", x, where), x, start), axes, keep), start);
+  return minimum(
+      api::smallest(lockstep::where(held("min", x, where), x, start), api::resolve_axes(axes, x.ndim(), "min"), keep),
+      start);
 }
 
 Array mean(const ArrayOperand& x, const Where& where, const OptionalAxes& axes, bool keep) {
@@ -117,7 +121,7 @@ Array logsumexp(const ArrayOperand& x, const ArrayOperand& weights, const Option
   const DType dtype = api::inexact(x.dtype());
   const Array value = convert(x, api::widened(dtype));
   const Array counted = lockstep::where(equal(weights, 0), -api::infinity, value);
-  const Array top = stop_gradient(max(counted, dims, true));
+  const Array top = stop_gradient(api::largest(counted, dims, true));
   const Array shift = lockstep::where(is_finite(top), top, 0);
   // An element of weight 0 adds nothing, but to the derivative by its weight; unless its exponential is no number.
   const Array above = sub(value, shift);
@@ -133,7 +137,7 @@ Array logmeanexp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const auto count = static_cast<double>(api::count_along(x, dims));
   const DType dtype = api::inexact(x.dtype());
   const Array value = convert(x, api::widened(dtype));
-  const Array top = stop_gradient(max(value, dims, true));
+  const Array top = stop_gradient(api::largest(value, dims, true));
   const Array less_top = sub(value, lockstep::where(is_finite(top), top, 0));
   // Where the mean is close to the largest one, how far it is from it.
   const Array below = div(sum(expm1(less_top), dims, true), count);
@@ -163,12 +167,14 @@ Array nanstd(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
 
 Array nanmax(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), __func__);
+  api::expect_elements("nanmax", x, dims);
   if (!is_float(x.dtype())) return max(x, dims, keep);
   return unless_all_nan(x, max(where(isnan(x), -api::infinity, x), dims, keep), dims, keep);
 }
 
 Array nanmin(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), __func__);
+  api::expect_elements("nanmin", x, dims);
   if (!is_float(x.dtype())) return min(x, dims, keep);
   return unless_all_nan(x, min(where(isnan(x), api::infinity, x), dims, keep), dims, keep);
 }

@@ -32,11 +32,15 @@ Array prod(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
 }
 
 Array max(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  return api::reduce(ops::primitives::reduce_max(), x, api::resolve_axes(axes, x.ndim(), "max"), keep);
+  const Axes dims = api::resolve_axes(axes, x.ndim(), "max");
+  api::expect_elements("max", x, dims);
+  return api::largest(x, dims, keep);
 }
 
 Array min(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
-  return api::reduce(ops::primitives::reduce_min(), x, api::resolve_axes(axes, x.ndim(), "min"), keep);
+  const Axes dims = api::resolve_axes(axes, x.ndim(), "min");
+  api::expect_elements("min", x, dims);
+  return api::smallest(x, dims, keep);
 }
 
 Array mean(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
@@ -66,7 +70,7 @@ Array logsumexp(const ArrayOperand& x, const OptionalAxes& axes, bool keep) {
   const Axes dims = api::resolve_axes(axes, x.ndim(), "logsumexp");
   const DType dtype = api::inexact(x.dtype());
   const Array value = convert(x, api::widened(dtype));
-  const Array top = stop_gradient(max(value, dims, true));
+  const Array top = stop_gradient(api::largest(value, dims, true));
   const Array shift = where(is_finite(top), top, 0);
   if (api::count_along(x, dims) == 0) return keep ? convert(top, dtype) : squeeze(convert(top, dtype), dims);
   // The largest ones are counted, the others summed by themselves: beside a large one they may be all that is not 0.

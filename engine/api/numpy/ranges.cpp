@@ -2,17 +2,33 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
 #include <lockstep/manipulation.h>
 
+#include "engine/api/numpy/number_fits.h"
 #include "engine/api/numpy/operands.h"
 #include "engine/core/checked_sizes.h"
 #include "engine/core/lists.h"
 
 namespace lockstep {
+
+namespace api {
+
+void check_number_fits(std::string_view op, std::int64_t number, DType dtype) {
+  if (!is_integer(dtype) || dtype == int64) return;
+  const bool is_signed = is_signed_integer(dtype);
+  const int bits = static_cast<int>(size_of(dtype)) * 8 - (is_signed ? 1 : 0);
+  const std::int64_t most = bits >= 63 ? INT64_MAX : (std::int64_t{1} << bits) - 1;
+  if (number >= (is_signed ? -most - 1 : 0) && number <= most) return;
+  throw ValueError(fmt::format("{}: {} does not fit {}; expected a dtype that holds all numbers; ask for a wider one",
+                               op, number, name(dtype)));
+}
+
+}  // namespace api
 
 namespace {
 
@@ -20,6 +36,15 @@ template <class Number>
 void check_numbers(Number step, DType dtype) {
   if (step == 0) throw ValueError("arange: the step must not be 0");
   if (dtype == bool_) throw DtypeError("arange: bool has no numbers in order; write arange(n) != 0");
+}
+
+/// Throws ValueError for a real number whose whole part the integer dtype does not hold.
+void check_number(double value, DType dtype) {
+  constexpr double end = 9223372036854775808.0;  // 2^63
+  const bool is_large = dtype == uint64 && value >= end && value < 2 * end;
+  if (value >= -end && value < end) return api::check_number_fits("arange", static_cast<std::int64_t>(value), dtype);
+  if (is_large) return;
+  throw ValueError(fmt::format("arange: {} does not fit {}; ask for a float dtype", value, name(dtype)));
 }
 
 /// Positions on and below (above) a diagonal, counted by their rows.
@@ -49,7 +74,18 @@ Array arange(std::int64_t start, std::int64_t stop, std::int64_t step, const std
   const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
   const std::uint64_t wide = empty ? 0 : (high - low - 1) / stride + 1;
   const auto count = static_cast<std::int64_t>(std::min<std::uint64_t>(wide, most_bytes + 1));
-  const Array numbers = lockstep::arange(count, is_integer(dtype) ? dtype : float64);
+  check_size("arange", {dtype, Shape{count}, {}});
+  if (count > 0 && is_integer(dtype)) {
+    const auto last =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(start) + (wide - 1) * static_cast<std::uint64_t>(step));
+    api::check_number_fits("arange", start, dtype);
+    api::check_number_fits("arange", last, dtype);
+    // Counts, steps and distances may not fit what the numbers do.
+    const bool is_narrow =
+        dtype == int32 && std::in_range<std::int32_t>(step) && std::in_range<std::int32_t>(count - 1);
+    return convert(lockstep::arange(count, is_narrow ? int32 : int64) * step + start, dtype);
+  }
+  const Array numbers = lockstep::arange(count, float64);
   return convert(numbers * step + start, dtype);
 }
 
@@ -61,6 +97,10 @@ Array arange_real(double start, double stop, double step, const std::optional<DT
   }
   constexpr double too_many = 2 * static_cast<double>(most_bytes);
   const double count = std::clamp(std::ceil((stop - start) / step), 0.0, too_many);
+  if (count > 0 && is_integer(dtype)) {
+    check_number(start, dtype);
+    check_number(start + (count - 1) * step, dtype);
+  }
   return convert(lockstep::arange(static_cast<std::int64_t>(count), float64) * step + start, dtype);
 }
 

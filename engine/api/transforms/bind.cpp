@@ -16,6 +16,8 @@
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/type_hash.h"
 #include "engine/core/environment.h"
+#include "engine/core/process_end.h"
+#include "engine/core/stack_room.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/primitives.h"
 #include "engine/trace/array_state.h"
@@ -114,6 +116,8 @@ std::vector<Array> applied(const ir::Primitive& primitive, std::span<const Array
 }  // namespace
 
 std::vector<Array> bind(const ir::Primitive& primitive, std::span<const Array> operands, Attrs attrs) {
+  const InLibrary inside(primitive.name);
+  expect_stack_room();
   if (operands.empty() || !is_weak(operands.front())) return applied(primitive, operands, std::move(attrs));
   return as_weak_as(operands, primitive, attrs, applied(primitive, operands, attrs));
 }

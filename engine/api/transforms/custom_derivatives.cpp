@@ -7,6 +7,7 @@
 
 #include <lockstep/custom_derivatives.h>
 #include <lockstep/error.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 
@@ -180,9 +181,10 @@ RuleChecks::RuleChecks(CustomOptions options) : impl_(std::make_shared<Impl>()) 
 }
 
 bool RuleChecks::is_due(std::uint64_t hash) const {
-  if (!impl_->enabled) return false;
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->checked.insert(hash).second;
+  Impl& impl = held(impl_, "function with a derivative of its own");
+  if (!impl.enabled) return false;
+  const std::lock_guard lock(impl.mutex);
+  return impl.checked.insert(hash).second;
 }
 
 // ---- custom_jvp

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/custom_op.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/ops.h>
 
 #include "engine/api/transforms/bind.h"
@@ -360,9 +361,11 @@ CustomOp::CustomOp(CustomOpOptions options) {
   impl_ = std::make_shared<const Impl>(std::move(options));
 }
 
-const std::string& CustomOp::name() const { return impl_->options().name; }
+const std::string& CustomOp::name() const { return detail::held(impl_, "custom op").options().name; }
 
-std::vector<Array> CustomOp::call(std::span<const Array> operands) const { return impl_->call(operands); }
+std::vector<Array> CustomOp::call(std::span<const Array> operands) const {
+  return detail::held(impl_, "custom op").call(operands);
+}
 
 Array CustomOp::one(const std::vector<Array>& operands) const {
   std::vector<Array> results = call(operands);

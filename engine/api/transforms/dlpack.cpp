@@ -144,10 +144,12 @@ Array imported(std::unique_ptr<T, dlpack::Release> owner) {
     auto copy = api::allocate(nbytes);
     auto* to = static_cast<std::byte*>(copy->data());
     copy_strided(tensor, type.shape, size_of(type.dtype), 0, data, to);
+    api::expect_bools("from_dlpack", type, {to, nbytes});
     return make_array(type, std::move(copy));
   }
   if (nbytes == 0 || reinterpret_cast<std::uintptr_t>(data) % backend::buffer_alignment != 0)
     return from_bytes(type, {data, nbytes});
+  api::expect_bools("from_dlpack", type, {data, nbytes});
   return make_array(type, std::make_shared<ForeignBuffer<T>>(std::move(owner), data, nbytes));
 }
 

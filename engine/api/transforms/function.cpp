@@ -11,6 +11,7 @@
 #include "engine/api/random/key_tracking.h"
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/tree_trace.h"
+#include "engine/core/quoting.h"
 #include "engine/eval/eval.h"
 #include "engine/ir/primitive.h"
 #include "engine/ir/sub_functions.h"
@@ -137,7 +138,14 @@ Function detail::trace_at(const TreeFunction& function, const std::vector<ArrayT
 }
 
 Function parse_function(std::string_view text) {
-  return Function(std::make_shared<Function::Impl>(Function::Impl{ir::parse(text, ops::find_in_text), {}}));
+  auto function = ir::parse(text, ops::find_in_text);
+  if (!function->axes().axes().empty()) {
+    throw IrError(
+        "parse: the whole program binds the axis " + lockstep::quoted(function->axes().axes()[0].name) +
+        ", which no map runs; expected axes in the body of a pmap, or of a vmap with an axis name, alone; write "
+        "`lambda` without [...] and call the body by pmap");
+  }
+  return Function(std::make_shared<Function::Impl>(Function::Impl{std::move(function), {}}));
 }
 
 std::int64_t collectives_executed() { return api::collectives_run(); }

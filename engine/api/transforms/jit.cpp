@@ -23,6 +23,8 @@
 #include "engine/api/trees/tree_trace.h"
 #include "engine/api/trees/type_hash.h"
 #include "engine/core/idle_slots.h"
+#include "engine/core/process_end.h"
+#include "engine/core/stack_room.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
 
@@ -311,8 +313,8 @@ struct JitCache::Impl {
     std::size_t i = 0;
     const auto next = [&] {
       const WeakType weak = entry.weak_results[i];
-      Array y = api::result(*entry.executable, space, i++);
-      return weak == WeakType::strong ? std::move(y) : api::visible(y, weak);
+      if (weak == WeakType::strong) return api::result(*entry.executable, space, i++);
+      return api::visible(api::result(*entry.executable, space, i++), weak);
     };
     Tree tree = filled_structure(entry.result, next);
     if (!entry.cells.empty()) replace_cells(entry, rest_of(entry, space, i));
@@ -386,6 +388,8 @@ JitCache::JitCache(const DebugOptions& debug, Precision precision) : impl_(std::
 
 Tree JitCache::call(const TreeFunction& function, std::span<Tree> arguments) {
   Impl& impl = held(impl_, "jit");
+  const InLibrary inside("jit");
+  expect_stack_room();
   if (tracing::is_open()) return function(api::visible({arguments.begin(), arguments.end()}));
   SpaceLease lease(impl.spaces);
   api::CallSpace& space = lease.space();

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <new>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -17,6 +19,7 @@
 #include "engine/core/checked_sizes.h"
 #include "engine/core/environment.h"
 #include "engine/core/lists.h"
+#include "engine/core/process_end.h"
 #include "engine/ir/backend_chain.h"
 #include "engine/trace/array_state.h"
 #include "engine/trace/trace.h"
@@ -63,6 +66,7 @@ std::shared_ptr<const executable::Executable> compiled(const ir::FunctionPtr& fu
     return compile::compile(function, options);
   }();
   if (dump_folder != nullptr) dump_stages(dump_folder, *function, *executable);
+  watch_process_end();
   return executable;
 }
 
@@ -92,7 +96,8 @@ Array passed_on(const executable::Executable& executable, std::size_t i, const C
 /// A result that lies where its donor lay.
 Array in_place(const executable::Executable& executable, std::size_t i, const ResultSource& source, Array& donor) {
   const bool is_like_donor = !source.is_retyped && !source.is_repeated && donor.state()->keys.empty();
-  return is_like_donor ? std::move(donor) : made(executable, i, donor.state()->buffer);
+  if (is_like_donor) return std::move(donor);
+  return made(executable, i, donor.state()->buffer);
 }
 
 }  // namespace
@@ -117,6 +122,25 @@ void CallSpace::clear() {
   name = nullptr;
 }
 
+namespace {
+
+/// Throws BackendError: there is no memory for a call.
+[[noreturn]] void refuse_call(const executable::Executable& executable) {
+  std::int64_t bytes = 0;
+  std::string largest = "none";
+  for (const ArrayType& type : executable.result_types) {
+    if (type.nbytes() < bytes) continue;
+    bytes = type.nbytes();
+    largest = to_string(type);
+  }
+  throw BackendError(fmt::format(
+      "run: there is no memory for a call; its largest result is {}, of {} bytes, beside what it computes on the way; "
+      "expected arrays that memory holds; give smaller ones, or fewer rows at once",
+      largest, bytes));
+}
+
+}  // namespace
+
 void run(const executable::Executable& executable, CallSpace& space, runtime::Record* record) {
   if (!executable.has_written_results && executable.steps.empty()) return;
   for (const CallArgument& argument : space.arguments)
@@ -128,7 +152,11 @@ void run(const executable::Executable& executable, CallSpace& space, runtime::Re
   }
   space.written.resize(executable.results.size());
   std::int64_t computed = 0;
-  runtime::run(executable, space.memory, space.written, space.frame, &computed, record, space.name);
+  try {
+    runtime::run(executable, space.memory, space.written, space.frame, &computed, record, space.name);
+  } catch (const std::bad_alloc&) {
+    refuse_call(executable);
+  }
   if (computed > 0) collectives() += computed;
 }
 
@@ -158,6 +186,7 @@ std::vector<Array> run(const executable::Executable& executable, std::vector<Arr
 
 std::vector<Array> call(const ir::FunctionPtr& function, std::vector<Array> arguments) {
   if (tracing::is_open()) return tracing::inline_call(*function, arguments);
+  const InLibrary inside("call");
   const auto executable = compiled(on_cut_arguments(function, cuts_of(arguments)));
   return run(*executable, std::move(arguments));
 }
@@ -190,11 +219,26 @@ void check_concrete(const Array& array, const std::function<std::string()>& use)
 }
 
 std::shared_ptr<backend::Buffer> allocate(std::size_t nbytes) {
+  const InLibrary inside("array");
   for (const auto& backend : backend::built_backends()) {
     if (!backend->supports(DeviceKind::cpu)) continue;
-    if (auto buffer = backend->allocate(nbytes, Device{})) return buffer;
+    try {
+      if (auto buffer = backend->allocate(nbytes, Device{})) return buffer;
+    } catch (const std::bad_alloc&) {
+      throw BackendError(
+          fmt::format("there is no memory for an array of {} bytes; give a smaller one, or drop others", nbytes));
+    }
   }
   throw BackendError("no backend of this build owns memory on cpu:0; configure backends/cpu");
+}
+
+void expect_bools(std::string_view op, const ArrayType& type, std::span<const std::byte> bytes) {
+  if (type.dtype != DType::bool_) return;
+  const auto found = std::find_if(bytes.begin(), bytes.end(), [](std::byte byte) { return byte > std::byte{1}; });
+  if (found == bytes.end()) return;
+  throw ValueError(fmt::format(
+      "{}: element {} of {} is the byte {}; expected 0 or 1, all that a bool may be; read uint8 and compare it with 0",
+      op, found - bytes.begin(), to_string(type), std::to_integer<int>(*found)));
 }
 
 std::int64_t collectives_run() { return collectives(); }
@@ -209,6 +253,7 @@ Array from_bytes(const ArrayType& type, std::span<const std::byte> bytes) {
     throw ShapeError(
         fmt::format("from_bytes: {} takes {} bytes, got {}", to_string(type), type.nbytes(), bytes.size()));
   }
+  api::expect_bools("from_bytes", type, bytes);
   auto buffer = api::allocate(bytes.size());
   if (!bytes.empty()) std::memcpy(buffer->data(), bytes.data(), bytes.size());
   return make_array(type, std::move(buffer));

@@ -78,6 +78,9 @@ eval::HostArray host_array(const Array& array);
 /// Throws likewise; `use` says who wants the array.
 void check_concrete(const Array& array, const std::function<std::string()>& use);
 
+/// Throws ValueError naming `op` for the bytes of bools that are neither 0 nor 1.
+void expect_bools(std::string_view op, const ArrayType& type, std::span<const std::byte> bytes);
+
 /// Memory from the first backend that owns any.
 std::shared_ptr<backend::Buffer> allocate(std::size_t nbytes);
 

@@ -12,6 +12,7 @@
 #include "engine/api/trees/tree_paths.h"
 #include "engine/core/quoting.h"
 #include "engine/core/stable_hash.h"
+#include "engine/core/text/shortened.h"
 
 namespace lockstep {
 
@@ -307,7 +308,7 @@ const Tree& TreeEntries::at(std::string_view key) const {
 const Tree& Tree::at(std::string_view path) const {
   const Tree* found = find(*this, path);
   if (found == nullptr) {
-    throw StateError(fmt::format("tree: there is no \"{}\"; {}", path, nearest_paths(*this, path)));
+    throw StateError(fmt::format("tree: there is no \"{}\"; {}", shortened(path), nearest_paths(*this, path)));
   }
   return *found;
 }
@@ -316,6 +317,9 @@ bool Tree::contains(std::string_view path) const { return find(*this, path) != n
 
 Tree Tree::with(std::string_view path, Tree value) const {
   if (path.empty()) return value;
+  if (path.size() > detail::most_levels &&
+      std::ranges::count(path, '/') >= static_cast<std::ptrdiff_t>(detail::most_levels))
+    detail::refuse_depth();
   const auto [name, rest] = split_path(path);
   if (kind_ == Kind::dict || kind_ == Kind::none) {
     std::map<std::string, Tree> entries;
@@ -335,6 +339,7 @@ Tree Tree::with(std::string_view path, Tree value) const {
     if (std::to_string(i) != name) continue;
     Tree copy = *this;
     copy.own_items()[i] = items[i].with(rest, std::move(value));
+    TreeAccess::node(copy)->measure_depth();
     return copy;
   }
   throw StateError(fmt::format("tree: cannot set \"{}\" in a list of {} items; write an index below {}", name,

@@ -1,12 +1,16 @@
 #include "engine/api/trees/tree_node.h"
 
 #include <algorithm>
+#include <cmath>
 #include <new>
+#include <string>
 
 #include <fmt/format.h>
 
 #include <lockstep/backend/block_pool.h>
 #include <lockstep/error.h>
+
+#include "engine/core/stack_room.h"
 
 namespace lockstep {
 
@@ -27,15 +31,44 @@ TreeBuilder::TreeBuilder(std::size_t capacity, TreeKeys keys)
     : kind_(keys == nullptr ? Tree::Kind::list : Tree::Kind::dict),
       node_(TreeNode::make(capacity, std::move(keys))),
       first_(node_->first()),
-      next_(first_) {}
+      next_(first_) {
+  if (has_stack_room()) return;
+  node_->drop_owner();
+  refuse_depth();
+}
 
 TreeBuilder::~TreeBuilder() {
-  if (node_ != nullptr) finish();
+  if (node_ == nullptr) return;
+  node_->set_count(static_cast<std::size_t>(next_ - first_));
+  node_->drop_owner();
+}
+
+void TreeNode::measure_depth() {
+  std::size_t deepest = 0;
+  for (const Tree& item : items()) {
+    const TreeNode* const node = TreeAccess::node(item);
+    if (node != nullptr) deepest = std::max(deepest, node->depth_);
+  }
+  depth_ = deepest + 1;
+  if (depth_ > most_levels) refuse_depth();
+}
+
+void refuse_depth() {
+  throw StateError(
+      fmt::format("tree: more than {} lists and dicts stand in each other; expected a tree that is wide, not deep: put "
+                  "the items of a "
+                  "chain in one list",
+                  most_levels));
+}
+
+void check_depth(const Tree& tree) {
+  if (TreeNode* const node = TreeAccess::node(tree)) node->measure_depth();
 }
 
 Tree TreeBuilder::finish() {
-  Tree tree;
   node_->set_count(static_cast<std::size_t>(next_ - first_));
+  node_->measure_depth();
+  Tree tree;
   tree.node_ = std::exchange(node_, nullptr);
   tree.kind_ = kind_;
   return tree;
@@ -57,12 +90,50 @@ MemberKeys::MemberKeys(const char* const* names, std::size_t count) : places_(ne
 
 MemberKeys::~MemberKeys() { delete[] places_; }
 
-FixedNumber fixed_number(const Tree& tree) {
+std::string shown_value(const StaticValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return "the text \"" + *text + "\"";
+  if (const auto* truth = std::get_if<bool>(&value)) return *truth ? "true" : "false";
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
+  return fmt::format("{}", std::get<double>(value));
+}
+
+namespace {
+
+void expect_number(const StaticValue& value) {
+  if (!std::holds_alternative<std::string>(value)) return;
+  throw StateError("tree: " + shown_value(value) + " is no number; read it as a std::string, or give a number");
+}
+
+[[noreturn]] void refuse_number(const StaticValue& value, const std::string& expected) {
+  throw ValueError("tree: " + shown_value(value) + " cannot be read as " + expected +
+                   "; give one, or read it as a type that holds it");
+}
+
+}  // namespace
+
+std::int64_t fixed_integer(const Tree& tree, std::int64_t least, std::int64_t most) {
   const StaticValue& value = tree.fixed();
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return {*integer, 0, false};
-  if (const auto* real = std::get_if<double>(&value)) return {0, *real, true};
-  const auto* truth = std::get_if<bool>(&value);
-  return {truth != nullptr && *truth ? 1 : 0, 0, false};
+  expect_number(value);
+  const auto* integer = std::get_if<std::int64_t>(&value);
+  if (const auto* truth = std::get_if<bool>(&value)) return *truth ? 1 : 0;
+  constexpr double beyond = 9223372036854775808.0;
+  const double real = integer != nullptr ? 0 : std::get<double>(value);
+  const bool is_whole = integer != nullptr || (real >= -beyond && real < beyond && std::trunc(real) == real);
+  const std::int64_t found = integer != nullptr ? *integer : is_whole ? static_cast<std::int64_t>(real) : 0;
+  if (is_whole && found >= least && found <= most) return found;
+  refuse_number(value, fmt::format("a whole number from {} to {}", least, most));
+}
+
+double fixed_real(const Tree& tree, bool is_float) {
+  const StaticValue& value = tree.fixed();
+  expect_number(value);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
+  if (const auto* truth = std::get_if<bool>(&value)) return *truth ? 1 : 0;
+  const double real = std::get<double>(value);
+  if (is_float && std::isfinite(real) && !std::isfinite(static_cast<float>(real))) {
+    refuse_number(value, "a float, which reaches 3.4e38");
+  }
+  return real;
 }
 
 void check_items(std::size_t items, std::size_t expected) {
@@ -128,7 +199,11 @@ const detail::TreeKeys& Tree::keys() const {
 bool Tree::is_dict_of(const detail::TreeKeys& keys) const { return kind_ == Kind::dict && this->keys() == keys; }
 
 Tree TreeTraits<std::string>::to_tree(std::string value) { return Tree(StaticValue(std::move(value))); }
-std::string TreeTraits<std::string>::from_tree(const Tree& tree) { return std::get<std::string>(tree.fixed()); }
+std::string TreeTraits<std::string>::from_tree(const Tree& tree) {
+  const StaticValue& value = tree.fixed();
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  throw StateError("tree: " + detail::shown_value(value) + " is no text; read it as a number, or give a std::string");
+}
 
 void Tree::share() const noexcept { node_->add_owner(); }
 void Tree::release() noexcept { node_->drop_owner(); }

@@ -6,11 +6,17 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <lockstep/tree.h>
 
 namespace lockstep::detail {
+
+/// How many lists and dicts may stand in each other.
+inline constexpr std::size_t most_levels = 1000;
+[[noreturn]] void refuse_depth();                   ///< Throws StateError.
+std::string shown_value(const StaticValue& value);  ///< "the text \"a\"", "2.5", "true".
 
 /// What a list, a dict or a static value holds. The items stand behind it, in the same block of memory.
 class TreeNode {
@@ -30,6 +36,9 @@ class TreeNode {
   Tree* first() { return reinterpret_cast<Tree*>(this + 1); }
   /// That so many items have been made, from `first()` on.
   void set_count(std::size_t count) { count_ = count; }
+  /// Counts anew how many lists and dicts stand in each other, this one among them. Throws StateError where they are too
+  /// many: what goes through a tree calls itself.
+  void measure_depth();
 
   TreeKeys keys;  ///< Of a dict.
   StaticValue fixed = false;
@@ -43,6 +52,7 @@ class TreeNode {
   std::atomic<std::size_t> owners_{1};
   std::size_t capacity_;
   std::size_t count_ = 0;
+  std::size_t depth_ = 1;
 };
 
 static_assert(alignof(TreeNode) >= alignof(Tree) && sizeof(TreeNode) % alignof(Tree) == 0);

@@ -18,7 +18,7 @@ struct Place {
 };
 
 /// The key that a part of a path stands for.
-std::string key_of(std::string_view part) {
+std::string key_of_part(std::string_view part) {
   if (part.find('~') == part.npos) return std::string(part);
   return Tree().with(part, Tree()).entries().begin()->first;
 }
@@ -49,7 +49,7 @@ Tree tree_of_paths(std::vector<std::pair<std::string, Tree>> entries) {
     for (std::string_view rest = entry.first; !rest.empty();) {
       if (place->given != nullptr) refuse_both(place->given->first, entry.first);
       const std::size_t slash = std::min(rest.find('/'), rest.size());
-      place = &place->below[key_of(rest.substr(0, slash))];
+      place = &place->below[key_of_part(rest.substr(0, slash))];
       rest.remove_prefix(std::min(slash + 1, rest.size()));
     }
     if (place->given != nullptr || !place->below.empty()) refuse_both(first_below(*place), entry.first);

@@ -38,7 +38,16 @@ constexpr std::array<Facts, 16> facts_table{{
     {"key", "key", 8, Class::key},
 }};
 
-const Facts& facts(DType dtype) { return facts_table[static_cast<std::size_t>(dtype)]; }
+[[noreturn]] void refuse_dtype(std::size_t number) {
+  throw DtypeError("dtype: there is none with the number " + std::to_string(number) +
+                   "; expected one of the enumeration, " + "0 to " + std::to_string(facts_table.size() - 1));
+}
+
+const Facts& facts(DType dtype) {
+  const auto number = static_cast<std::size_t>(dtype);
+  if (number >= facts_table.size()) refuse_dtype(number);
+  return facts_table[number];
+}
 
 DType signed_of_size(std::size_t bytes) {
   return bytes == 1 ? DType::int8 : bytes == 2 ? DType::int16 : bytes == 4 ? DType::int32 : DType::int64;

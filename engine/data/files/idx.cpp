@@ -78,13 +78,22 @@ std::uint64_t body_bytes(const GzipFile& file, const Shape& shape, DType dtype) 
 std::vector<std::byte> read_body(GzipFile& file, std::uint64_t bytes, std::uint64_t offset) {
   constexpr std::uint64_t piece = 1U << 20;
   std::vector<std::byte> body;
-  while (body.size() < bytes) {
+  while (bytes - body.size() > piece) {
     const std::uint64_t start = body.size();
-    body.resize(static_cast<std::size_t>(std::min(bytes, start + piece)));
+    body.resize(static_cast<std::size_t>(start + piece));
     read_exactly(file, std::span(body).subspan(static_cast<std::size_t>(start)), offset + start, "body");
   }
-  std::array<std::byte, 1> surplus{};
-  if (file.read(surplus) != 0) {
+  // One byte more is asked for in the last read: zlib then looks for the stream's end, and finds what it lacks of it.
+  const std::uint64_t start = body.size();
+  body.resize(static_cast<std::size_t>(bytes + 1));
+  const std::size_t got = file.read(std::span(body).subspan(static_cast<std::size_t>(start)));
+  body.pop_back();
+  if (got < bytes - start) {
+    fail_at_byte(file, offset + start + got,
+                 "the file ends in the body: " + std::to_string(bytes) + " bytes expected, " +
+                     std::to_string(start + got) + " found");
+  }
+  if (got > bytes - start) {
     fail_at_byte(file, offset + bytes, "bytes follow the body; the header says that the file ends here");
   }
   return body;

@@ -94,7 +94,14 @@ void MappedFile::expect(std::size_t begin, std::size_t size) const noexcept {
 std::vector<std::byte> read_file(const std::filesystem::path& path, const std::string& who) {
   const std::string name = path.string();
   const auto [descriptor, size] = open_regular(name, who);
-  std::vector<std::byte> bytes(size);
+  std::vector<std::byte> bytes;
+  try {
+    bytes.resize(size);
+  } catch (const std::exception&) {
+    ::close(descriptor);
+    fail_to_map(who, name,
+                "there is no memory for its " + std::to_string(size) + " bytes; expected a file that memory holds");
+  }
   std::size_t done = 0;
   while (done < size) {
     const ssize_t got = ::read(descriptor, bytes.data() + done, std::min(size - done, std::size_t{1} << 30));

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "engine/data/files/file_bytes.h"
+#include "engine/files/utf8.h"
 
 namespace lockstep::data {
 namespace {
@@ -130,6 +131,10 @@ ZipEntry read_entry(const FileBytes& file, std::uint64_t& at) {
   entry.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
   file.part(at + central_size + name_size, std::uint64_t{extra_size} + comment_size, "entry's extra field");
   if (entry.name.find('\0') != std::string::npos) file.fail(at + central_size, "NUL in an entry's name");
+  if (!files::is_utf8(entry.name)) {
+    file.fail(at + central_size,
+              "an entry is called " + shown(entry.name) + ", which is no UTF-8; save it under another name");
+  }
   if ((flags & 1) != 0) file.fail(at + 8, "entry " + shown(entry.name) + " is encrypted; save it without a password");
   if (method != 0 && method != 8) {
     file.fail(at + 10, "entry " + shown(entry.name) + " is packed by method " + std::to_string(method) +

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <lockstep/error.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/sources.h>
 
 #include "engine/data/gathered_rows.h"
@@ -39,7 +40,15 @@ class Placed final : public Source {
 class Interleaved final : public Source {
  public:
   explicit Interleaved(std::vector<SourcePtr> sources) : sources_(std::move(sources)) {
-    for (const SourcePtr& source : sources_) longest_ = std::max(longest_, source->rows());
+    std::int64_t all = 0;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      const std::int64_t rows = sources_[i]->rows();
+      if (rows < 0 || __builtin_add_overflow(all, rows, &all)) {
+        throw DataError(fmt::format(
+            "[interleave_rows] source {} has {} rows; expected 0 or more, fewer than 2^63 in all sources", i, rows));
+      }
+      longest_ = std::max(longest_, rows);
+    }
   }
   std::int64_t rows() const override { return rows_before(longest_); }
   Row row(std::int64_t i, const RowKey& key) const override {
@@ -195,6 +204,8 @@ SourcePtr keep_rows(SourcePtr source) {
 
 SourcePtr flat_map_rows(SourcePtr source, const std::function<std::int64_t(std::int64_t)>& count, MakeRow make) {
   check_source(source, "flat_map_rows");
+  lockstep::detail::expect_held(count, "[flat_map_rows] count");
+  lockstep::detail::expect_held(make, "[flat_map_rows] make");
   std::vector<std::int64_t> ends;
   std::int64_t rows = 0;
   for (std::int64_t i = 0; i < source->rows(); ++i) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <lockstep/error.h>
+#include <lockstep/moved_from.h>
 #include <lockstep/sources.h>
 
 #include "engine/data/gathered_rows.h"
@@ -96,7 +97,16 @@ class Chosen final : public Source {
 class Concatenated final : public Source {
  public:
   explicit Concatenated(std::vector<SourcePtr> sources) : sources_(std::move(sources)) {
-    for (const SourcePtr& source : sources_) ends_.push_back((ends_.empty() ? 0 : ends_.back()) + source->rows());
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      const std::int64_t rows = sources_[i]->rows();
+      std::int64_t end = ends_.empty() ? 0 : ends_.back();
+      if (rows < 0 || __builtin_add_overflow(end, rows, &end)) {
+        throw DataError("[concatenate_rows] source " + std::to_string(i) + " has " + std::to_string(rows) +
+                        " rows, the sources before it " + std::to_string(ends_.empty() ? 0 : ends_.back()) +
+                        "; expected 0 or more, fewer than 2^63 in all");
+      }
+      ends_.push_back(end);
+    }
   }
   std::int64_t rows() const override { return ends_.back(); }
   Row row(std::int64_t i, const RowKey& key) const override {
@@ -167,16 +177,19 @@ SourcePtr in_memory(const Tree& rows) {
 
 SourcePtr generated(std::int64_t rows, std::function<Row(std::int64_t, const RowKey&)> make) {
   if (rows < 1) throw ValueError("[generated] rows is " + std::to_string(rows) + "; it must be at least 1");
+  lockstep::detail::expect_held(make, "[generated] the function");
   return std::make_shared<Generated>(rows, std::move(make));
 }
 
 SourcePtr map_rows(SourcePtr source, std::function<Row(Row, const RowKey&)> function) {
   check_source(source, "map_rows");
+  lockstep::detail::expect_held(function, "[map_rows] the function");
   return std::make_shared<Mapped>(std::move(source), std::move(function));
 }
 
 SourcePtr filter_rows(const SourcePtr& source, const std::function<bool(const Row&)>& keep) {
   check_source(source, "filter_rows");
+  lockstep::detail::expect_held(keep, "[filter_rows] the function");
   std::vector<std::int64_t> chosen;
   for (std::int64_t i = 0; i < source->rows(); ++i) {
     if (keep(source->row(i, RowKey(0, 0, i)))) chosen.push_back(i);

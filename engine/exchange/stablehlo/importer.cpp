@@ -59,7 +59,11 @@ void check_results(const mlir::Op& op, const std::vector<Array>& results) {
 }  // namespace
 
 Importer::Importer(const std::vector<mlir::Func>& funcs) : funcs_(funcs) {
-  for (const mlir::Func& func : funcs) by_name_[func.name] = &func;
+  for (const mlir::Func& func : funcs) {
+    if (by_name_.emplace(func.name, &func).second) continue;
+    const std::int64_t line = func.body.ops.empty() ? 1 : func.body.ops[0].line;
+    fail(line, "two functions are called @" + func.name + "; expected one of each name; rename one of them");
+  }
 }
 
 const mlir::Func& Importer::entry() const {

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <mutex>
+#include <set>
+#include <utility>
 
 #include <lockstep/error.h>
 
@@ -23,6 +26,35 @@ constexpr int deepest_nesting = 64;
 
 bool has_axis(const std::vector<AxisSizes::Axis>& axes, std::string_view name) {
   return std::ranges::any_of(axes, [&](const AxisSizes::Axis& axis) { return axis.name == name; });
+}
+
+using Names = std::set<std::string, std::less<>>;
+
+/// Attributes that equations of an op have: those of its samples, and of effects the one that orders them.
+Names attribute_names(const Primitive& primitive) {
+  Names names;
+  for (const Sample& sample : primitive.samples()) {
+    for (const Attrs::Entry& entry : sample.attrs.entries()) names.insert(std::string(entry.name));
+  }
+  if (primitive.traits.effect) names.emplace("ordered");
+  return names;
+}
+
+/// The same, made once.
+const Names& known_attributes(const Primitive& primitive) {
+  static std::mutex mutex;
+  static std::map<const Primitive*, Names>& known = *new std::map<const Primitive*, Names>;
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(&primitive);
+  return found != known.end() ? found->second : known.emplace(&primitive, attribute_names(primitive)).first->second;
+}
+
+/// "an attribute of slice: one of limit, start, strides".
+std::string attributes_text(const Primitive& primitive) {
+  const Names& known = known_attributes(primitive);
+  std::string text = "an attribute of " + std::string(primitive.name);
+  for (const std::string& name : known) text += (&name == &*known.begin() ? ": one of " : ", ") + name;
+  return known.empty() ? "']', since " + std::string(primitive.name) + " has no attributes" : text;
 }
 
 class Parser {
@@ -47,7 +79,7 @@ class Parser {
   bool is_definition();
   bool is_operand();
   Equation equation(Scope& scope);
-  Attrs attributes();
+  Attrs attributes(const Primitive& primitive);
 
   AttrValue value();
   AttrValue value_in_braces();
@@ -198,12 +230,18 @@ AttrValue Parser::value() {
   return word_value();
 }
 
-Attrs Parser::attributes() {
+Attrs Parser::attributes(const Primitive& primitive) {
   Attrs result;
   in_.expect("[", "before attributes");
   while (!in_.take("]")) {
+    in_.skip_space();
+    const std::size_t start = in_.position();
     const std::string name = in_.word("an attribute's name or ']'");
     if (result.has(name)) in_.fail("another attribute: " + quoted(name) + " is given twice");
+    if (primitive.samples && !known_attributes(primitive).contains(name)) {
+      in_.set_position(start);
+      in_.fail(attributes_text(primitive) + "; it has no " + quoted(name));
+    }
     in_.expect("=", "after an attribute's name");
     result = result.with(name, value());
   }
@@ -283,7 +321,7 @@ Equation Parser::equation(Scope& scope) {
     }
     in_.fail("an op; there is no op " + quoted(name));
   }
-  if (in_.peek_raw() == '[') result.attrs = attributes();
+  if (in_.peek_raw() == '[') result.attrs = attributes(*result.primitive);
   while (is_operand()) result.inputs.push_back(use(scope));
   return result;
 }

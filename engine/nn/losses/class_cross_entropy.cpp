@@ -25,7 +25,11 @@ Array relative(const Array& logits, const Array& largest) {
   return where(infinite, 0, logits - largest);
 }
 
-Odds odds(const Array& logits, const Array& classes) {
+/// Numbers of classes in a dtype that also holds how many classes there are.
+Array wide_numbers(const Array& classes) { return size_of(classes.dtype()) < 4 ? convert(classes, int32) : classes; }
+
+Odds odds(const Array& logits, const Array& given_classes) {
+  const Array classes = wide_numbers(given_classes);
   const Array largest = stop_gradient(max(logits, Axes{-1}, true));
   const Array places = expand_dims(classes, -1);
   const Array own = relative(take_along_axis(logits, places, -1, IndexMode::promise_in_bounds), largest);

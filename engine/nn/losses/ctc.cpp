@@ -77,7 +77,8 @@ Array log_likelihood(const Array& log_p, const Array& frames, const Array& class
   };
   // Behind no frame, all stands in front of the first label.
   const Array start = where(iota({rows, width}, 1) == 0, zeros({}, log_p.dtype()), log_of_nothing);
-  const Array alpha = scan(step, start, std::pair(arange(steps, frames.dtype()), seen)).first;
+  const DType counts = size_of(frames.dtype()) < 4 ? int32 : frames.dtype();  // a narrow one need not hold all steps
+  const Array alpha = scan(step, start, std::pair(arange(steps, counts), seen)).first;
   const auto at = [&](const Array& place) {
     return squeeze(take_along_axis(alpha, expand_dims(clip(place, 0, width - 1), 1), 1), 1);
   };

@@ -92,7 +92,7 @@ Tree largest_of_slices(const Array& squares) {
     for (int k = 0; k < rank; ++k) {
       if (k != i) others.push_back(k);
     }
-    slots.emplace_back(max(squares, others));
+    slots.emplace_back(lax::reduce_max({squares}, {{"axes", others}})[0]);  // of no elements, too
   }
   return Tree::list(std::move(slots));
 }

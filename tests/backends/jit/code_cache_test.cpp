@@ -27,7 +27,7 @@ Loop plus(float constant) {
 
 }  // namespace
 
-TEST_CASE("code lives as long as a kernel that runs it: constants without end do not add up") {
+TEST_CASE("code lives as long as a kernel that runs it, the newest without one: constants without end do not add up") {
   for (const backend::Isa isa : usable_sets()) {
     CodeCache cache(isa);
     if (cache.is_refused()) return skip("the system lets no page be executed that was written");
@@ -35,8 +35,16 @@ TEST_CASE("code lives as long as a kernel that runs it: constants without end do
     REQUIRE(kept != nullptr);
     for (int i = 0; i < 2000; ++i) {
       REQUIRE(cache.get(plus(static_cast<float>(i)), "passing") != nullptr);
-      REQUIRE(cache.size() <= 64);
+      REQUIRE(cache.size() <= 2 * (CodeCache::newest_kept + 1));
     }
+    const std::weak_ptr<const MachineCode> newest = cache.get(plus(1999), "passing"),
+                                           older = cache.get(plus(0), "again");
+    CHECK(!newest.expired());
+    for (std::size_t i = 0; i < CodeCache::newest_kept; ++i) {
+      REQUIRE(cache.get(plus(static_cast<float>(i + 1)), "passing") != nullptr);
+    }
+    CHECK(newest.expired());
+    CHECK(older.expired());
     CHECK(cache.get(plus(-1), "kept") == kept);
 
     std::vector<std::shared_ptr<const MachineCode>> all;
