@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <lockstep/exchange.h>
 #include <lockstep/lockstep.h>
@@ -26,7 +27,7 @@ namespace {
 
 constexpr double most = 2.6;  // 2 is linear, 4 quadratic
 
-std::string module_of(int ops) {
+std::string chain_of_adds(int ops) {
   std::string text = "module @m {\n  func.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {\n";
   std::string last = "%arg0";
   for (int i = 0; i < ops; ++i) {
@@ -55,7 +56,9 @@ Model<Array, Array> wide_model(int parameters) {
 }  // namespace
 
 TEST_CASE("from_stablehlo of twice the ops takes twice the work") {
-  const auto run = [](int n) { return [text = module_of(n)] { static_cast<void>(exchange::from_stablehlo(text)); }; };
+  const auto run = [](int n) {
+    return [text = chain_of_adds(n)] { static_cast<void>(exchange::from_stablehlo(text)); };
+  };
   CHECK(work_ratio(run, 2000) < most);
 }
 
@@ -112,6 +115,31 @@ TEST_CASE("a token list's encoder takes twice the work for twice the text and th
     };
   };
   CHECK(work_ratio(run, 20000) < most);
+}
+
+TEST_CASE("a byte pair encoder takes twice the work for a word of twice the length") {
+  const TemporaryFolder folder;
+  // Every character of a byte is a token of its own, then 'aa', 'aaaa', ... up to 2^12 letters.
+  std::string tokens = "{", merges;
+  unsigned next = 256;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const bool prints = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    const unsigned character = prints ? byte : next++;
+    tokens += (byte == 0 ? "" : ", ") + fmt::format("\"\\u{:04x}\": {}", character, byte);
+  }
+  std::string word = "a";
+  for (int number = 256; word.size() < 4096; ++number, word += word) {
+    merges += word + " " + word + "\n";
+    tokens += fmt::format(", \"{}\": {}", word + word, number);
+  }
+  const auto vocab = folder.write("vocab.json", tokens + "}");
+  const auto vocabulary = data::read_bpe_vocabulary(vocab, folder.write("merges.txt", merges));
+  const auto run = [&](int n) {
+    return [&vocabulary, text = std::string(static_cast<std::size_t>(n) * 4096, 'a')] {
+      CHECK(vocabulary.encode(text).size() == text.size() / 4096);
+    };
+  };
+  CHECK(work_ratio(run, 40) < most);
 }
 
 TEST_CASE("a pickle whose dicts share dicts is refused before it grows without end") {
