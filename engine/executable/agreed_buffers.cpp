@@ -1,15 +1,25 @@
-// What groups of processes hold alike, by the memory it lies in.
+// Memory in which all processes of a group are known to hold the same.
 #include "engine/executable/agreed_buffers.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 namespace lockstep::executable {
+
+namespace {
+
+std::atomic<bool> have_been_made = false;
+
+}  // namespace
+
+bool AgreedBuffers::exist() { return have_been_made.load(std::memory_order_relaxed); }
 
 std::shared_ptr<AgreedBuffers> AgreedBuffers::of(const std::shared_ptr<Processes>& processes) {
   static std::mutex mutex;
   static std::map<std::weak_ptr<Processes>, std::shared_ptr<AgreedBuffers>, std::owner_less<>> groups;
   const std::lock_guard lock(mutex);
+  have_been_made = true;
   std::erase_if(groups, [](const auto& group) { return group.first.expired(); });
   std::shared_ptr<AgreedBuffers>& buffers = groups[processes];
   if (buffers == nullptr) buffers = std::make_shared<AgreedBuffers>();

@@ -11,17 +11,19 @@
 
 namespace lockstep::executable {
 
-/// Of a group of processes: what was compared, or what all of them made alike. A buffer that is written otherwise says so
-/// itself (`Buffer::set_agreed`). Safe from any thread.
+/// The buffers of one group of processes whose contents were compared, or were computed by a call of all processes. A
+/// buffer that anything else writes is marked as not agreed (`Buffer::set_agreed`). Safe from any thread.
 class AgreedBuffers {
  public:
   using BufferPtr = std::shared_ptr<backend::Buffer>;
 
   /// One for each group that lives.
   static std::shared_ptr<AgreedBuffers> of(const std::shared_ptr<Processes>& processes);
+  /// Whether this process has ever been in a group: false in a program of one process, which then keeps no account.
+  static bool exist();
 
   void add(const BufferPtr& buffer);
-  /// Never memory of somebody else, which may hold something else by now.
+  /// False for memory of somebody else, which may have changed since.
   bool contains(const BufferPtr& buffer) const;
 
  private:

@@ -111,7 +111,7 @@ int execute(const Executable& executable, CallFrame& frame, Record* record) {
   return collectives;
 }
 
-/// Calls visit(buffer) for all memory that was written.
+/// Calls visit(buffer) for each buffer that the call has written.
 template <class Visit>
 void for_each_written(const Executable& executable, std::span<const Argument> arguments,
                       std::span<const std::shared_ptr<Buffer>> written, const Visit& visit) {
@@ -188,9 +188,11 @@ void run(const Executable& executable, std::span<const Argument> arguments, std:
   const bool is_alone = executable.process_calls == nullptr;
   const int computed =
       is_alone ? execute(executable, frame, record) : execute_with_others(executable, frame, record, arguments, name);
-  for_each_written(executable, arguments, written, [&](const std::shared_ptr<Buffer>& buffer) {
-    is_alone ? buffer->set_agreed(false) : executable.process_calls->agreed().add(buffer);
-  });
+  if (!is_alone || executable::AgreedBuffers::exist()) {
+    for_each_written(executable, arguments, written, [&](const std::shared_ptr<Buffer>& buffer) {
+      is_alone ? buffer->set_agreed(false) : executable.process_calls->agreed().add(buffer);
+    });
+  }
   if (computed > 0) executable.count_collectives(computed);
   if (collectives != nullptr) *collectives = computed;
 }
