@@ -5,14 +5,18 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <mpi.h>
 
 #include <lockstep/backend/communicator.h>
 #include <lockstep/error.h>
+
+#include "backends/mpi/presence.h"
 
 namespace lockstep::backend {
 namespace {
@@ -82,12 +86,42 @@ class MpiTransfer final : public Transfer {
   bool receives_;
 };
 
-/// A launcher ends the job where a process ends before it has come: this is for one that hangs.
-constexpr std::chrono::seconds longest_start{300};
+/// The start of all processes, which waits for each of them, but not for ever. A launcher ends the job where a process
+/// fails: this is for one that ends well before it has come, hangs, or does something else.
+class Start {
+ public:
+  explicit Start(double seconds) : seconds_(seconds) {}
+
+  /// Asks is_done(pause), which may wait so long, until it is.
+  template <class IsDone>
+  void wait(const IsDone& is_done) {
+    constexpr std::chrono::milliseconds shortest{1}, longest{250};
+    for (std::chrono::milliseconds pause = shortest; !is_done(pause); pause = std::min(2 * pause, longest)) {
+      if (pause == longest) presence_.look();
+      // What was stopped with the others, as by a launcher, has not waited.
+      const Clock::time_point now = Clock::now();
+      waited_ += std::min<std::chrono::duration<double>>(now - std::exchange(last_, now), 4 * longest);
+      if (waited_.count() < seconds_) continue;
+      std::ostringstream limit;
+      limit << seconds_;
+      throw CommunicatorError("mpi: " + presence_.missing() + " did not connect within " + limit.str() +
+                              " s; see whether it has ended, what it printed, and whether its main connects (world(), "
+                              "or a map over all processes) as the others do, or give it longer: "
+                              "LOCKSTEP_COLLECTIVE_TIMEOUT.");
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  mpi::Presence presence_;
+  double seconds_;
+  Clock::time_point last_ = Clock::now();
+  std::chrono::duration<double> waited_{0};
+};
 
 /// MPI_Init waits for all processes of the job, and for ever: so a thread calls it, which is given up where one does not
 /// come. The level of threads that MPI provides.
-int init_in_time() {
+int init_in_time(Start& start) {
   struct Started {
     int outcome = MPI_SUCCESS;
     int provided = 0;
@@ -99,28 +133,39 @@ int init_in_time() {
     done.outcome = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &done.provided);
     promised->set_value(done);
   }).detach();
-  if (started.wait_for(longest_start) != std::future_status::ready) {
-    throw CommunicatorError("mpi: a process of this job did not start within " + std::to_string(longest_start.count()) +
-                            " s; look at what the others do, and start the job again.");
-  }
+  start.wait([&](auto pause) { return started.wait_for(pause) == std::future_status::ready; });
   const Started done = started.get();
   check_mpi(done.outcome, "MPI_Init_thread");
   return done.provided;
 }
 
+/// Waits until all processes have come here: a program that has begun MPI itself may have one that never does.
+void meet_all(Start& start) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
+  start.wait([&](auto pause) {
+    int done = 0;
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done == 0) std::this_thread::sleep_for(pause);
+    return done != 0;
+  });
+}
+
 /// The processes of MPI_COMM_WORLD.
 class Mpi final : public Communicator {
  public:
-  Mpi() {
+  explicit Mpi(double seconds) {
+    Start start(seconds);
     int initialized = 0;
     check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
     if (initialized == 0) {
-      const int provided = init_in_time();
+      const int provided = init_in_time(start);
       owns_ = true;
       if (provided < MPI_THREAD_SERIALIZED) {
         throw CommunicatorError("mpi: this MPI lets only the main thread communicate; build it with thread support.");
       }
     }
+    meet_all(start);
     for (MPI_Comm& channel : channels_) {
       check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &channel), "MPI_Comm_dup");
       check_mpi(MPI_Comm_set_errhandler(channel, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -178,9 +223,9 @@ class Mpi final : public Communicator {
 }  // namespace
 
 /// Null without a launcher: MPI_Init is called only where mpirun (or srun with PMI) started this process.
-std::shared_ptr<Communicator> make_mpi_communicator() {
+std::shared_ptr<Communicator> make_mpi_communicator(double seconds) {
   if (!has_launcher()) return nullptr;
-  return std::make_shared<Mpi>();
+  return std::make_shared<Mpi>(seconds);
 }
 
 }  // namespace lockstep::backend

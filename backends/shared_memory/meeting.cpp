@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -23,13 +24,29 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A launcher ends the job where a process ends before it has come: this is for one that hangs.
-constexpr std::chrono::seconds longest_wait{300};
+/// How long the others are waited for.
+struct Deadline {
+  explicit Deadline(double given) : seconds(given), end(Clock::now()) {
+    end += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(given));
+  }
+  double seconds;
+  Clock::time_point end;
+};
 
 [[noreturn]] void refuse(const std::string& what) {
   throw CommunicatorError("shared_memory: " + what + "; set LOCKSTEP_COMMUNICATOR=mpi to go without.");
 }
 [[noreturn]] void refuse_for_errno(const std::string& what) { refuse(what + " failed: " + std::strerror(errno)); }
+
+/// For processes that a launcher started, and that have ended before they came, hang, or do something else.
+[[noreturn]] void give_up_start(const std::string& who, const Job& job, double seconds, const std::string& more) {
+  std::ostringstream limit;
+  limit << seconds;
+  throw CommunicatorError("shared_memory: " + who + " of " + std::to_string(job.size) + " did not connect within " +
+                          limit.str() + " s" + more +
+                          "; see whether it has ended, what it printed, and whether its main connects (world(), or a "
+                          "map over all processes) as the others do, or give it longer: LOCKSTEP_COLLECTIVE_TIMEOUT.");
+}
 
 /// How many names a job's socket may have: where a stranger has taken the first one, process 0 takes the next.
 constexpr int names = 16;
@@ -173,16 +190,25 @@ File listening_socket(const Job& job) {
   refuse("other processes hold all " + std::to_string(names) + " names of the job's socket");
 }
 
-File host(const Job& job, File (*make)(const Job&), Clock::time_point end) {
+/// "process 1", or "processes 1, 3".
+std::string missing(const std::vector<bool>& has_come) {
+  std::string ranks;
+  int count = 0;
+  for (std::size_t rank = 1; rank < has_come.size(); ++rank) {
+    if (!has_come[rank]) ranks += (count++ == 0 ? "" : ", ") + std::to_string(rank);
+  }
+  return (count == 1 ? "process " : "processes ") + ranks;
+}
+
+File host(const Job& job, File (*make)(const Job&), const Deadline& deadline) {
   const File socket = listening_socket(job);
   File file = make(job);
   std::vector<bool> has_come(static_cast<std::size_t>(job.size));
   int refused = 0;
   for (int come = 1; come < job.size;) {
-    if (!wait_for(socket, end)) {
-      refuse(std::to_string(come) + " of " + std::to_string(job.size) + " processes came within " +
-             std::to_string(longest_wait.count()) + " s, and " + std::to_string(refused) +
-             " that are none of the job's");
+    if (!wait_for(socket, deadline.end)) {
+      give_up_start(missing(has_come), job, deadline.seconds,
+                    refused == 0 ? "" : ", and " + std::to_string(refused) + " came that are none of the job's");
     }
     const File other(::accept4(socket.descriptor(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!other.is_open() && (errno == EINTR || errno == ECONNABORTED || errno == EAGAIN)) continue;
@@ -216,16 +242,16 @@ std::optional<File> visit_once(const Job& job, int number, Clock::time_point end
   return take_file(socket);
 }
 
-File visit(const Job& job, Clock::time_point end) {
+File visit(const Job& job, const Deadline& deadline) {
   bool met_stranger = false;
-  while (Clock::now() < end) {
+  while (Clock::now() < deadline.end) {
     for (int number = 0; number < names; ++number) {
-      if (std::optional<File> file = visit_once(job, number, end, met_stranger)) return *std::move(file);
+      if (std::optional<File> file = visit_once(job, number, deadline.end, met_stranger)) return *std::move(file);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  refuse("process 0 did not come within " + std::to_string(longest_wait.count()) + " s" +
-         (met_stranger ? ", and another user's process has the name of its socket" : ""));
+  give_up_start("process 0", job, deadline.seconds,
+                met_stranger ? ", and another user's process has the name of its socket" : "");
 }
 
 }  // namespace
@@ -234,9 +260,9 @@ File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-File share_file(const Job& job, File (*make)(const Job&)) {
-  const Clock::time_point end = Clock::now() + longest_wait;
-  return job.rank == 0 ? host(job, make, end) : visit(job, end);
+File share_file(const Job& job, File (*make)(const Job&), double seconds) {
+  const Deadline deadline(seconds);
+  return job.rank == 0 ? host(job, make, deadline) : visit(job, deadline);
 }
 
 }  // namespace lockstep::backend::shared_memory

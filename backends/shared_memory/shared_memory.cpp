@@ -113,12 +113,12 @@ std::optional<Job> find_job() {
 
 /// Null but where Open MPI's launcher started several processes, all on this host, and LOCKSTEP_COMMUNICATOR names no
 /// other communicator.
-std::shared_ptr<Communicator> make_shared_memory_communicator() {
+std::shared_ptr<Communicator> make_shared_memory_communicator(double seconds) {
   const char* const wanted = std::getenv("LOCKSTEP_COMMUNICATOR");
   if (wanted != nullptr && std::string_view(wanted) != "shared_memory") return nullptr;
   std::optional<shared_memory::Job> job = shared_memory::find_job();
   if (!job) return nullptr;
-  shared_memory::File file = shared_memory::share_file(*job, shared_memory::Segment::make);
+  shared_memory::File file = shared_memory::share_file(*job, shared_memory::Segment::make, seconds);
   if (!file.is_open()) return nullptr;
   return std::make_shared<shared_memory::SharedMemory>(std::move(*job), std::move(file));
 }

@@ -30,6 +30,6 @@ class SingleProcess final : public Communicator {
 
 }  // namespace
 
-std::shared_ptr<Communicator> make_single_process_communicator() { return std::make_shared<SingleProcess>(); }
+std::shared_ptr<Communicator> make_single_process_communicator(double) { return std::make_shared<SingleProcess>(); }
 
 }  // namespace lockstep::backend

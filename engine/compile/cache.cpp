@@ -7,11 +7,10 @@
 
 #include "engine/compile/compile.h"
 #include "engine/compile/program.h"
+#include "engine/core/environment.h"
 
 namespace lockstep::compile {
 namespace {
-
-constexpr std::size_t capacity = 4096;
 
 /// What an executable depends on beside the function. The processes are kept, so that no others can take their place.
 struct Setting {
@@ -50,7 +49,8 @@ class Cache {
     if (const auto it = locate(key, *function, setting); it != index_.end()) return it->second->executable;
     entries_.push_front({key, function, setting, std::move(executable)});
     index_.emplace(key, entries_.begin());
-    if (entries_.size() > capacity) drop_oldest();
+    static const std::int64_t capacity = environment_count("LOCKSTEP_CACHED_PROGRAMS", 4096);
+    if (capacity > 0 && std::ssize(entries_) > capacity) drop_oldest();
     return entries_.front().executable;
   }
 

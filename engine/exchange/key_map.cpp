@@ -2,6 +2,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,8 +30,8 @@ class Variables {
 
   const std::vector<std::string>& paths() const { return paths_; }
   const Array* find(const std::string& path) const {
-    const auto at = std::ranges::find(paths_, path);
-    return at == paths_.end() ? nullptr : &leaves_[static_cast<std::size_t>(at - paths_.begin())];
+    const auto at = places_.find(path);
+    return at == places_.end() ? nullptr : &leaves_[at->second];
   }
   /// Of the layers' random state nothing is in a file.
   static bool is_kept(std::string_view path) { return path == "rng" || path.ends_with("/rng"); }
@@ -52,10 +53,12 @@ class Variables {
     const std::vector<Array> leaves = tree.leaves();
     paths_.insert(paths_.end(), paths.begin(), paths.end());
     leaves_.insert(leaves_.end(), leaves.begin(), leaves.end());
+    for (std::size_t i = paths_.size() - paths.size(); i < paths_.size(); ++i) places_.emplace(paths_[i], i);
   }
 
   std::vector<std::string> paths_;
   std::vector<Array> leaves_;
+  std::unordered_map<std::string, std::size_t> places_;  ///< The first of each path.
   std::size_t first_ = 0;
 };
 
@@ -117,6 +120,13 @@ class Complaints {
   void missing(const std::string& line) { missing_.push_back(line); }
   void left_over(const std::string& line) { left_over_.push_back(line); }
   void unlike(const std::string& line) { unlike_.push_back(line); }
+  /// What is nearest to a name, in lines that will be shown.
+  std::string nearest_to_missing(const std::string& name, const std::vector<std::string>& names) const {
+    return missing_.size() < longest_list ? nearest(name, names) : "";
+  }
+  std::string nearest_to_left_over(const std::string& name, const std::vector<std::string>& names) const {
+    return left_over_.size() < longest_list ? nearest(name, names) : "";
+  }
   void throw_if_any() const {
     if (missing_.empty() && left_over_.empty() && unlike_.empty()) return;
     throw StateError("[" + who_ + "] the tensors and the model do not fit." +
@@ -217,13 +227,13 @@ void for_each_target(const std::map<std::string, Array>& tensors, const Rules& r
     const std::vector<Target> targets = rules.targets(name, variables);
     if (targets.empty()) {
       complaints.left_over("'" + name + "' " + to_string(tensor.type()) + ": no rule fits" +
-                           nearest(name, variables.paths()));
+                           complaints.nearest_to_left_over(name, variables.paths()));
     }
     for (const Target& target : targets) {
       if (target.path.empty()) continue;
       if (variables.find(target.path) == nullptr) {
         complaints.left_over("'" + name + "' " + to_string(tensor.type()) + ": the model has no '" + target.path + "'" +
-                             nearest(target.path, variables.paths()));
+                             complaints.nearest_to_left_over(target.path, variables.paths()));
       } else {
         use(name, tensor, target);
       }
@@ -289,7 +299,8 @@ std::pair<Tree, Tree> import_weights(const Tree& trainable, const Tree& non_trai
   const std::vector<std::string> names = tensor_names(tensors);
   for (const std::string& path : variables.paths()) {
     if (filler.has(path) || Variables::is_kept(path)) continue;
-    complaints.missing("'" + path + "' " + to_string(variables.find(path)->type()) + nearest(path, names));
+    complaints.missing("'" + path + "' " + to_string(variables.find(path)->type()) +
+                       complaints.nearest_to_missing(path, names));
   }
   complaints.throw_if_any();
   return variables.with(values, trainable, non_trainable);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -60,10 +61,11 @@ class TorchFile {
     if (const data::ZipEntry* order = find(folder_ + "byteorder"); order != nullptr && text_of(*order) != "little") {
       fail("its byte order is " + data::shown(text_of(*order)) + "; expected 'little'");
     }
-    const std::vector<std::byte> program = data::unpack(bytes_, pickle, file_.name(), "load_torch");
+    const std::vector<std::byte> program = unpacked(pickle);
     const TorchPickle read(program, file_.name() + ", " + pickle.name);
     if (read.root().kind == Kind::tensor) fail("it holds one tensor; save a dict of tensors, {'name': tensor}");
     if (read.root().kind != Kind::dict) fail("it holds no dict; save a dict of tensors, model.state_dict()");
+    most_items_ = most_copies * program.size();
     add_dict(read.root(), "", 0);
     return std::move(tensors_);
   }
@@ -80,9 +82,10 @@ class TorchFile {
     }
     return data::zip_entries(bytes_, file_.name(), "load_torch");
   }
-  const data::ZipEntry* find(const std::string& name) const {
-    const auto found = std::ranges::find(entries_, name, &data::ZipEntry::name);
-    return found == entries_.end() ? nullptr : &*found;
+  const data::ZipEntry* find(const std::string& name) {
+    for (; places_.size() < entries_.size();) places_.emplace(entries_[places_.size()].name, places_.size());
+    const auto found = places_.find(name);
+    return found == places_.end() ? nullptr : &entries_[found->second];
   }
   const data::ZipEntry& find_pickle() const {
     for (const data::ZipEntry& entry : entries_) {
@@ -90,14 +93,23 @@ class TorchFile {
     }
     fail("no data.pkl in it; expected what torch.save writes");
   }
-  std::string text_of(const data::ZipEntry& entry) const {
-    return std::string(data::as_text(data::unpack(bytes_, entry, file_.name(), "load_torch")));
+  std::string text_of(const data::ZipEntry& entry) const { return std::string(data::as_text(unpacked(entry))); }
+  std::vector<std::byte> unpacked(const data::ZipEntry& entry) const {
+    if (entry.size / most_copies > bytes_.size()) {
+      fail(fmt::format("entry {} would take more than {} times the file's size", data::shown(entry.name), most_copies));
+    }
+    return data::unpack(bytes_, entry, file_.name(), "load_torch");
   }
 
   void add_dict(const PickleValue& dict, const std::string& prefix, int depth) {
     if (depth > deepest_dict) fail(fmt::format("dicts are nested more than {} deep", deepest_dict));
     for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2) {
       const PickleValue &key = *dict.items[i], &value = *dict.items[i + 1];
+      // Each item takes a byte of the pickle at least, but a dict may stand in many others.
+      if (++items_ > most_items_) {
+        fail(fmt::format("its dicts share dicts so often that they would hold more than {} times what the pickle does",
+                         most_copies));
+      }
       if (value.kind != Kind::tensor && value.kind != Kind::dict) continue;
       if (key.kind != Kind::text && key.kind != Kind::integer) fail("a key of a dict is no text");
       const std::string name = prefix + (key.kind == Kind::text ? key.text : std::to_string(key.integer));
@@ -123,7 +135,7 @@ class TorchFile {
     if (known != storages_.end()) return known->second;
     const data::ZipEntry* entry = find(folder_ + "data/" + value.text);
     if (entry == nullptr) fail("'" + tensor + "': its storage " + data::shown(value.text) + " is not in the file");
-    return storages_.emplace(value.text, data::unpack(bytes_, *entry, file_.name(), "load_torch")).first->second;
+    return storages_.emplace(value.text, unpacked(*entry)).first->second;
   }
 
   Array tensor(const std::string& name, const PickleValue& value);
@@ -131,10 +143,12 @@ class TorchFile {
   data::MappedFile file_;
   std::span<const std::byte> bytes_;
   std::vector<data::ZipEntry> entries_;
+  std::unordered_map<std::string, std::size_t> places_;  ///< Of entries, whose names are unique.
   std::string folder_;
   std::map<std::string, std::vector<std::byte>> storages_;
   std::map<std::string, Array> tensors_;
   std::uint64_t taken_ = 0;
+  std::uint64_t items_ = 0, most_items_ = 0;
 };
 
 /// Elements of a strided view, and whether they lie in row-major order without a gap.

@@ -11,7 +11,10 @@
 namespace lockstep::executable {
 
 ProcessCalls::ProcessCalls(std::shared_ptr<Processes> processes, ir::FunctionPtr program, ProcessEntries entries)
-    : processes_(std::move(processes)), program_(std::move(program)), entries_(std::move(entries)) {
+    : processes_(std::move(processes)),
+      agreed_(AgreedBuffers::of(processes_)),
+      program_(std::move(program)),
+      entries_(std::move(entries)) {
   StableHash hash;
   hash.add(std::string_view(program_->print(0)));
   hash_ = hash.value();
@@ -20,10 +23,28 @@ ProcessCalls::ProcessCalls(std::shared_ptr<Processes> processes, ir::FunctionPtr
 void ProcessCalls::begin(std::span<const std::span<const std::byte>> arguments, const ArgumentName* name) {
   if (!is_compared()) {
     const std::lock_guard lock(mutex_);
-    if (!is_compared_) compare(arguments, name);
-    is_compared_.store(true, std::memory_order_release);
+    if (!is_compared_) {
+      compare(arguments, name);
+      is_compared_.store(true, std::memory_order_release);
+      return processes_->begin_call(hash_);
+    }
   }
-  processes_->begin_call(hash_);
+  StableHash hash;
+  bool any = false;
+  for (const std::span<const std::byte> argument : arguments) {
+    if (argument.empty()) continue;
+    hash.add(content_hash(argument));
+    any = true;
+  }
+  if (!any) return processes_->begin_call(hash_);
+  processes_->begin_call(hash_, hash.value(), [arguments, name] {
+    std::string names;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].empty()) continue;
+      names += (names.empty() ? "" : ", ") + (name == nullptr ? fmt::format("argument {}", i) : (*name)(i));
+    }
+    return names.find(',') == names.npos ? names : "one of " + names;
+  });
 }
 
 void ProcessCalls::compare(std::span<const std::span<const std::byte>> arguments, const ArgumentName* name) const {

@@ -6,6 +6,7 @@
 #include <lockstep/control_flow.h>
 #include <lockstep/debug.h>
 #include <lockstep/ops.h>
+#include <lockstep/tree_of_paths.h>
 
 namespace lockstep::detail {
 namespace {
@@ -259,20 +260,31 @@ Declared& ScopeFrame::find_assignable(const std::string& path, std::string_view 
 }
 
 Tree ScopeFrame::made(bool trainable) const {
-  Tree tree = Tree::dict({});
+  std::vector<std::pair<std::string, Tree>> made;
   for (const auto& [path, variable] : declared_) {
-    if (variable.trainable == trainable) tree = tree.with(path, Tree(variable.old_value));
+    if (variable.trainable == trainable) made.emplace_back(path, variable.old_value);
   }
-  return tree;
+  return tree_of_paths(std::move(made));
 }
 
 Tree ScopeFrame::next_state() const {
-  Tree next = non_trainable_;
+  std::map<std::string, Array> assigned;
   for (const auto& [path, variable] : declared_) {
     if (!variable.assigned) continue;
-    next = next.with(path, Tree(combined(path, variable)));
+    assigned.emplace(path, combined(path, variable));
     DeclarationLog::note(AssignedState{path, variable.old_value});
   }
+  if (assigned.empty()) return non_trainable_;
+  Tree next = map_with_path(
+      [&](const std::string& path, const Array& leaf) {
+        const auto found = assigned.find(path);
+        if (found == assigned.end()) return leaf;
+        Array value = std::move(found->second);
+        assigned.erase(found);
+        return value;
+      },
+      non_trainable_);
+  for (const auto& [path, value] : assigned) next = next.with(path, Tree(value));
   return next;
 }
 

@@ -1,10 +1,12 @@
 // State that changes in a call: assignments, contributions, random streams, and what stacked layers make of theirs.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <lockstep/error.h>
 #include <lockstep/indexing.h>
 #include <lockstep/ops.h>
+#include <lockstep/tree_of_paths.h>
 
 #include "engine/nn/scope_frame.h"
 
@@ -19,9 +21,10 @@ std::string scope_of(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash);
 }
 
-/// An array's own entry: paths hold '/', keys of a Tree do not.
-void add(Tree& tree, const std::string& kind, const std::string& path, const Array& value) {
-  tree = tree.with(kind + "/" + path, Tree(value));
+using Entries = std::vector<std::pair<std::string, Tree>>;
+
+void add(Entries& entries, const std::string& kind, const std::string& path, const Array& value) {
+  entries.emplace_back(kind + "/" + path, value);
 }
 
 /// Paths of the leaves below `kind`.
@@ -199,27 +202,27 @@ Array ScopeFrame::next_key(const std::string& scope_path, const Array* x) {
 // ---- stacked layers
 
 Tree ScopeFrame::slices_of(const ScopeFrame& layer) const {
-  Tree tree = Tree::dict({});
+  Entries entries;
   for (const auto& [path, variable] : layer.declared_) {
     // A stream's key and count stay those of the call's beginning: what goes on is the number of draws.
     const Declared& own = declared_.at(path);
-    add(tree, "variables", path, layer.draws_.contains(path) ? own.old_value : own.now());
+    add(entries, "variables", path, layer.draws_.contains(path) ? own.old_value : own.now());
     const auto draws = draws_.find(path);
-    if (draws != draws_.end() && draws->second.number) add(tree, "draws", path, draws->second.number->get());
+    if (draws != draws_.end() && draws->second.number) add(entries, "draws", path, draws->second.number->get());
   }
-  return tree;
+  return tree_of_paths(std::move(entries));
 }
 
 Tree ScopeFrame::changes() const {
-  Tree tree = Tree::dict({});
+  Entries entries;
   for (const auto& [path, variable] : declared_) {
     if (!variable.assigned) continue;
-    add(tree, "variables", path, variable.contribution ? variable.contribution->get() : variable.now());
+    add(entries, "variables", path, variable.contribution ? variable.contribution->get() : variable.now());
   }
   for (const auto& [path, draws] : draws_) {
-    add(tree, "draws", path, draws.number ? draws.number->get() : full({}, draws.known, uint32));
+    add(entries, "draws", path, draws.number ? draws.number->get() : full({}, draws.known, uint32));
   }
-  return tree;
+  return tree_of_paths(std::move(entries));
 }
 
 void ScopeFrame::take_changes(const Tree& changes, const Stack& stack) {

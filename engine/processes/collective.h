@@ -15,9 +15,11 @@ struct CollectiveHeader {
   std::uint64_t bytes = 0;    ///< From one process to another one.
   std::uint64_t call = 0;     ///< Of compiled functions that communicate, from 1 on; 0: outside of them.
   std::uint64_t program = 0;  ///< Hash of that function, or, outside of them, of the whole name.
+  std::uint64_t data =
+      0;  ///< Running hash of what is compared on the way: arguments of calls, and `expect_same_later`.
   std::int32_t root = -1;
   DType dtype = DType::uint8;
-  std::array<char, 91> op{};  ///< The name's beginning, ended by a zero.
+  std::array<char, 83> op{};  ///< The name's beginning, ended by a zero.
 
   bool operator==(const CollectiveHeader&) const = default;
   void set_op(std::string_view name);

@@ -13,6 +13,7 @@
 #include <lockstep/error.h>
 
 #include "engine/core/content_hash.h"
+#include "engine/core/stable_hash.h"
 #include "engine/processes/waiting.h"
 
 namespace lockstep {
@@ -112,6 +113,7 @@ std::uint64_t Processes::Impl::start(CollectiveName name, std::size_t bytes, int
                           .bytes = bytes,
                           .call = in_call ? calls : 0,
                           .program = in_call ? program : hash_of(name.op),
+                          .data = data,
                           .root = root,
                           .dtype = name.dtype};
   header.set_op(name.op);
@@ -220,20 +222,54 @@ void Processes::Impl::check_peers(std::uint64_t last) {
   }
 }
 
+void Processes::Impl::add_data(std::uint64_t hash) {
+  StableHash both;
+  both.add(data), both.add(hash);
+  data = both.value();
+}
+
+/// What may differ, of that which was added since the collective before.
+std::string Processes::Impl::difference_in_data(const CollectiveHeader& own) const {
+  std::vector<std::string> parts;
+  for (const auto& [begun, what] : noted) {
+    if (begun + 1 == own.number) parts.push_back(what);
+  }
+  if (argument_names && call_began + 1 == own.number) {
+    parts.push_back(fmt::format("the value of {} in call {} of program {}", argument_names(), own.call,
+                                processes::hexadecimal(own.program)));
+  }
+  return parts.empty() ? "what they were given" : fmt::format("{}", fmt::join(parts, ", or "));
+}
+
 void Processes::Impl::refuse(const Exchange& exchange, const CollectiveHeader& own) {
   // Both processes say the same: the lower one first.
   const int other = exchange.other_process();
   std::pair<int, const CollectiveHeader*> first(rank, &own);
   std::pair<int, const CollectiveHeader*> second(other, exchange.other_header());
   if (other < rank) std::swap(first, second);
+  CollectiveHeader alike = *exchange.other_header();
+  alike.data = own.data;
+  if (alike == own) {
+    give_up(fmt::format("{} is not the same in processes {} and {}; let every process read the same data in the same "
+                        "order, and decide alike",
+                        difference_in_data(own), first.first, second.first),
+            true);
+  }
   std::string text = fmt::format("process {} is in {}, and process {} in {}; ", first.first, describe(*first.second),
                                  second.first, describe(*second.second));
   const auto is_first_alone = [](const CollectiveHeader& header) {
     return std::string_view(header.op.data()).starts_with("checkpoint::save");
   };
-  text += is_first_alone(*first.second) != is_first_alone(*second.second)
-              ? "call checkpoint::save in every process: process 0 alone writes, and the others wait for it"
-              : "let every process call the same functions, compiled for the same shapes, in the same order";
+  const auto is_of_callbacks = [](const CollectiveHeader& header) {
+    return std::string_view(header.op.data()).starts_with("comparison of what callbacks ask for");
+  };
+  text +=
+      is_of_callbacks(*first.second) != is_of_callbacks(*second.second)
+          ? "let callbacks ask for the same in every process: one that looks at what only this process has (time, a "
+            "file, its rank) tells the others first"
+      : is_first_alone(*first.second) != is_first_alone(*second.second)
+          ? "call checkpoint::save in every process: process 0 alone writes, and the others wait for it"
+          : "let every process call the same functions, compiled for the same shapes, in the same order";
   give_up(text, true);
 }
 

@@ -3,12 +3,14 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <lockstep/backend/communicator.h>
@@ -62,6 +64,12 @@ struct Processes::Impl {
   std::uint64_t calls = 0;
   std::uint64_t program = 0;  ///< Of the call that runs, where `in_call`.
   bool in_call = false;
+  /// What the headers have of it, and what it is of since the collective with that number began.
+  std::uint64_t data = 0;
+  std::vector<std::pair<std::uint64_t, std::string>> noted;
+  std::function<std::string()> argument_names;  ///< Of the call that runs.
+  std::uint64_t call_began = 0;                 ///< How many collectives had begun.
+  void add_data(std::uint64_t hash);
 
   mutable std::recursive_mutex mutex;  ///< Of all but what follows.
   mutable std::mutex failure_mutex;
@@ -103,6 +111,7 @@ struct Processes::Impl {
   bool will_come(const processes::Exchange& exchange) const;
   void check_peers(const processes::Exchange& exchange, const processes::CollectiveHeader& header);
   [[noreturn]] void refuse(const processes::Exchange& exchange, const processes::CollectiveHeader& own);
+  std::string difference_in_data(const processes::CollectiveHeader& own) const;
   [[noreturn]] void time_out(const processes::Exchange& exchange, const processes::CollectiveHeader& header,
                              const processes::Patience::GivenUp& others);
   bool note_failure(std::string_view text);

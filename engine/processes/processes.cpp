@@ -224,9 +224,21 @@ void Processes::fail(std::string_view text) noexcept {
   }
 }
 
-void Processes::begin_call(std::uint64_t program) {
+void Processes::expect_same_later(std::string what, std::uint64_t hash) {
+  if (size() == 1) return;
+  const std::lock_guard lock(impl_->mutex);
+  const std::uint64_t begun = impl_->number;
+  std::erase_if(impl_->noted, [&](const auto& note) { return note.first < begun; });
+  impl_->noted.emplace_back(begun, std::move(what));
+  impl_->add_data(hash);
+}
+
+void Processes::begin_call(std::uint64_t program, std::uint64_t data, std::function<std::string()> names) {
   const std::lock_guard lock(impl_->mutex);
   impl_->program = program;
+  impl_->argument_names = std::move(names);
+  impl_->call_began = impl_->number;
+  if (data != 0) impl_->add_data(data);
   impl_->in_call = true;
   impl_->recorder.begin_call(++impl_->calls, program);
 }
@@ -240,6 +252,7 @@ void Processes::end_call() {
   const std::lock_guard lock(impl_->mutex);
   impl_->settle();
   impl_->in_call = false;
+  impl_->argument_names = nullptr;
   impl_->recorder.end_call();
 }
 

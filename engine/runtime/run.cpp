@@ -111,21 +111,38 @@ int execute(const Executable& executable, CallFrame& frame, Record* record) {
   return collectives;
 }
 
+/// Calls visit(buffer) for each buffer that the call has written.
+template <class Visit>
+void for_each_written(const Executable& executable, std::span<const Argument> arguments,
+                      std::span<const std::shared_ptr<Buffer>> written, const Visit& visit) {
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    const ResultSource& source = executable.results[i];
+    if (source.kind != ResultSource::Kind::fresh) continue;
+    if (written[i] != nullptr) {
+      visit(written[i]);
+    } else if (source.donor >= 0) {
+      visit(*arguments[static_cast<std::size_t>(source.donor)].buffer);
+    }
+  }
+}
+
 /// The same as one of the processes: the others are told of a call that throws.
 int execute_with_others(const Executable& executable, CallFrame& frame, Record* record,
                         std::span<const Argument> arguments, const executable::ArgumentName* name) {
   executable::ProcessCalls& calls = *executable.process_calls;
   std::vector<std::span<const std::byte>> bytes;
   const auto& cut = executable.cut.arguments;
-  for (std::size_t i = 0; i < arguments.size() && !calls.is_compared(); ++i) {
+  const bool is_first = !calls.is_compared();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::shared_ptr<Buffer>& buffer = *arguments[i].buffer;
     // Of what lies cut each process has another part.
-    if (!cut.empty() && cut[i] != nullptr) {
-      bytes.emplace_back();
-      continue;
-    }
-    bytes.emplace_back(bytes_or_null(*arguments[i].buffer),
-                       static_cast<std::size_t>(executable.argument_types[i].nbytes()));
+    const bool is_cut = !cut.empty() && cut[i] != nullptr;
+    if (is_cut || buffer == nullptr || (!is_first && calls.agreed().contains(buffer))) continue;
+    bytes.resize(arguments.size());
+    bytes[i] = {bytes_or_null(buffer), static_cast<std::size_t>(executable.argument_types[i].nbytes())};
+    calls.agreed().add(buffer);
   }
+  if (is_first) bytes.resize(arguments.size());
   calls.begin(bytes, name);
   if (executable.window_bytes > 0) {
     std::byte* const window = executable::PutIntoWindow::begin_of_window(calls.processes(), executable.window_bytes);
@@ -168,9 +185,14 @@ void run(const Executable& executable, std::span<const Argument> arguments, std:
   if (executable.steps.empty()) return;
   CallFrame& frame = lease.of(executable);
   set_bases(executable, frame, arguments, written);
-  const int computed = executable.process_calls == nullptr
-                           ? execute(executable, frame, record)
-                           : execute_with_others(executable, frame, record, arguments, name);
+  const bool is_alone = executable.process_calls == nullptr;
+  const int computed =
+      is_alone ? execute(executable, frame, record) : execute_with_others(executable, frame, record, arguments, name);
+  if (!is_alone || executable::AgreedBuffers::exist()) {
+    for_each_written(executable, arguments, written, [&](const std::shared_ptr<Buffer>& buffer) {
+      is_alone ? buffer->set_agreed(false) : executable.process_calls->agreed().add(buffer);
+    });
+  }
   if (computed > 0) executable.count_collectives(computed);
   if (collectives != nullptr) *collectives = computed;
 }

@@ -36,10 +36,9 @@ class FrameLease {
   FrameLease& operator=(const FrameLease&) = delete;
   ~FrameLease() { give_back(); }
   executable::CallFrame& of(const executable::Executable& executable);
-
- private:
   void give_back();
 
+ private:
   const executable::Executable* executable_ = nullptr;
   std::unique_ptr<executable::CallFrame> frame_;
 };

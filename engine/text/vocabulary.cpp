@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 
@@ -7,6 +6,7 @@
 
 #include "engine/data/files/file_bytes.h"
 #include "engine/data/files/mapped_file.h"
+#include "engine/text/longest_matcher.h"
 #include "engine/text/vocabulary_form.h"
 
 namespace lockstep::data {
@@ -50,29 +50,25 @@ class TokenList final : public Vocabulary::Form {
       if (token.empty()) fail("the token is empty; expected one byte at least");
       const auto [place, is_new] = numbers_.emplace(token, static_cast<std::int32_t>(tokens_.size()));
       if (!is_new) fail("token " + shown(spelled) + " stands on line " + std::to_string(place->second + 1) + " too");
-      longest_ = std::max(longest_, token.size());
       tokens_.push_back(std::move(token));
     }
     if (tokens_.empty()) throw DataError("[read_token_list] " + file + " is empty; expected one token a line");
+    for (std::size_t i = 0; i < tokens_.size(); ++i) matcher_.add(tokens_[i], static_cast<std::int32_t>(i));
+    matcher_.finish();
+    numbers_.clear();
   }
   std::int64_t size() const override { return std::ssize(tokens_); }
   std::vector<std::int32_t> encode(std::string_view text) const override {
     std::vector<std::int32_t> tokens;
-    std::string piece;
+    const std::vector<std::int32_t> longest = matcher_.longest_at(text);
     for (std::size_t at = 0; at < text.size();) {
-      std::size_t size = std::min(longest_, text.size() - at);
-      for (; size > 0; --size) {
-        piece.assign(text.substr(at, size));
-        const auto found = numbers_.find(piece);
-        if (found == numbers_.end()) continue;
-        tokens.push_back(found->second);
-        break;
-      }
-      if (size == 0) {
+      const std::int32_t token = longest[at];
+      if (token < 0) {
         throw DataError("[encode] byte " + std::to_string(at) + ": no token stands for " + shown(text.substr(at)) +
                         "; add one to the token list, or one for each byte");
       }
-      at += size;
+      tokens.push_back(token);
+      at += tokens_[static_cast<std::size_t>(token)].size();
     }
     return tokens;
   }
@@ -106,7 +102,7 @@ class TokenList final : public Vocabulary::Form {
 
   std::vector<std::string> tokens_;
   std::unordered_map<std::string, std::int32_t> numbers_;
-  std::size_t longest_ = 0;
+  LongestMatcher matcher_;
 };
 
 }  // namespace

@@ -9,10 +9,13 @@
 
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
+#include <lockstep/processes.h>
 
 namespace lockstep {
 namespace trainer {
 namespace {
+
+constexpr const char* asked_by_callbacks = "what callbacks ask for";
 
 struct Hyperparameter {
   std::string name;
@@ -80,6 +83,28 @@ Tree changed(Tree state, const Requests& requests) {
   for (const auto& [path, values] : requests.replaced()) state = with_values(state, path, values);
   for (const auto& [name, value] : requests.hyperparameters()) state = with_hyperparameter(state, name, value);
   return state;
+}
+
+void check_requests(const Requests& requests, std::int64_t step) {
+  if (world()->size() == 1) return;
+  ProcessEntries entries;
+  if (requests.stop_reason()) {
+    entries.emplace_back("the reason to stop", *requests.stop_reason());
+    entries.emplace_back("whether the end is saved", requests.saves_at_end() ? "yes" : "no");
+  }
+  if (requests.is_save()) entries.emplace_back("a checkpoint", "asked for");
+  for (const auto& [name, value] : requests.hyperparameters()) {
+    entries.emplace_back("the hyper-parameter '" + name + "'", fmt::format("{}", value));
+  }
+  for (const auto& [path, values] : requests.replaced()) {
+    entries.emplace_back("the structure of what replaces '" + path + "'", values.structure());
+  }
+  if (entries.empty()) return;
+  const std::string what = fmt::format("{} behind step {}", asked_by_callbacks, step);
+  world()->expect_same(what, entries);
+  for (const auto& [path, values] : requests.replaced()) {
+    check_replicas(fmt::format("{}, what replaces '{}'", what, path), values);
+  }
 }
 
 }  // namespace trainer

@@ -233,6 +233,9 @@ class Run {
     for (const auto& callback : callbacks_) {
       if (callback->judges_steps()) is_accepted = callback->accepts(judged, requests_) && is_accepted;
     }
+    if (is_common()) {
+      world()->expect_same_later(fmt::format("whether callbacks accept step {}", report_.step), is_accepted ? 1 : 0);
+    }
     if (is_accepted) {
       kept_logs_ = std::move(judged.logs);
       return true;
@@ -245,6 +248,9 @@ class Run {
     --report_.step;
     return false;
   }
+
+  /// Whether the run is one of several processes, whose steps communicate.
+  bool is_common() const { return world()->size() > 1 && world()->calls() > calls_before_; }
 
   bool is_due(std::int64_t every) const { return every > 0 && report_.step % every == 0; }
   std::int64_t steps_between(const Callback& c) const { return c.every() > 0 ? c.every() : options_.log_every; }
@@ -295,6 +301,9 @@ class Run {
 
   /// What was asked for, but for the end of the run.
   void do_requests() {
+    const bool was_told = std::exchange(is_stop_compared_, requests_.stop_reason().has_value());
+    const bool asks_more = requests_.is_save() || !requests_.replaced().empty() || !requests_.hyperparameters().empty();
+    if (is_common() && (!was_told || asks_more)) trainer::check_requests(requests_, report_.step);
     is_changed_ = is_changed_ || !requests_.replaced().empty() || !requests_.hyperparameters().empty();
     state_ = trainer::changed(std::move(state_), requests_);
     wants_save_ = requests_.is_save();
@@ -348,6 +357,7 @@ class Run {
     do_requests();
     if (saves) save_last();
     finish_saving();
+    if (is_common()) world()->barrier();  // a last request that not all processes have is seen here
   }
 
   void finish_saving() {
@@ -372,7 +382,9 @@ class Run {
   bool is_checked_ = false;
   bool ended_within_ = false;  ///< The latest step is told of, or saved, because the run ends there within an epoch.
   bool wants_save_ = false;
-  bool is_cut_off_ = false;  ///< By `stop_when`, behind the latest step.
+  std::uint64_t calls_before_ = world()->size() > 1 ? world()->calls() : 0;
+  bool is_stop_compared_ = false;  ///< With the other processes.
+  bool is_cut_off_ = false;        ///< By `stop_when`, behind the latest step.
   trainer::AgreedStop stop_{options_.stop_when};
 };
 

@@ -109,6 +109,8 @@ class LOCKSTEP_API Processes {
   void expect_same(std::string_view what, const ProcessEntries& entries);
   /// The same of entries that are made only where their hashes differ.
   void expect_same(std::string_view what, std::uint64_t hash, const std::function<ProcessEntries()>& entries);
+  /// The same of one hash, which goes with the next collective and costs nothing: that one throws where it differs.
+  void expect_same_later(std::string what, std::uint64_t hash);
   /// Runs `work` in process 0 while the others wait, `seconds` longer than `patience()` if need be. What it throws is
   /// thrown there, and a CheckpointError with its text elsewhere. `what` is the same in all: "checkpoint::save of runs/1".
   void run_on_first(std::string_view what, const std::function<void()>& work, double seconds = 0);
@@ -123,8 +125,9 @@ class LOCKSTEP_API Processes {
   std::uint64_t collectives() const;
   std::uint64_t meetings() const;
 
-  /// For compiled functions: the collectives up to `end_call` are those of a call of the program with that hash.
-  void begin_call(std::uint64_t program);
+  /// For compiled functions: the collectives up to `end_call` are those of a call of the program with that hash, whose
+  /// arguments have the hash `data`; 0: none to compare. `names` says which ones, for an error before `end_call`.
+  void begin_call(std::uint64_t program, std::uint64_t data = 0, std::function<std::string()> names = {});
   void end_call();
   /// That have begun so far, in this process.
   std::uint64_t calls() const;

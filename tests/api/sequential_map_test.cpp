@@ -156,6 +156,8 @@ TEST_CASE("what a map in turn cannot be is refused by op and layer") {
       [&] { static_cast<void>(in_parts([](const Array& part) { return psum(sum(part), {"part"}); }, 0)); },
       "parts is 0");
   tests::expect_error<ValueError>(
-      [] { static_cast<void>(sequential_map([](const Array& x) { return sum(x); }, zeros({4}), {.parts = 2})); },
+      [] {
+        static_cast<void>(sequential_map([](const Array& x) { return sum(x); }, zeros({4}), {.axis = "", .parts = 2}));
+      },
       "sequential_map: the axis has no name; give one");
 }

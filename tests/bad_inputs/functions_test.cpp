@@ -315,7 +315,13 @@ TEST_CASE("bad inputs 127: places in arrays") {
                     },
                     [&] { choose(v, {x}); },
                     [&] { interp(v, v, x); },
-                    [&] { where(ones_of({2}), v, v); }});
+                    [&] { where(ones_of({2}), v, v); },
+                    [&] {
+                      switch_(array(1.0F), {[](const Array& a) { return a; }, [](const Array& a) { return -a; }}, v);
+                    },
+                    [&] {
+                      switch_(true, {[](const Array& a) { return a; }, [](const Array& a) { return -a; }}, v);
+                    }});
 }
 
 TEST_CASE("bad inputs 128: numbers of functions, dtypes and promotions") {

@@ -37,6 +37,11 @@ void step_with(std::vector<float> weights) {
   static_cast<void>(step(line_start(step), batch_of(std::move(weights))));
 }
 
+void step_with_weights(const Array& weights) {
+  const TrainStep step = line_step();
+  static_cast<void>(step(line_start(step), {ones({weights.dim(0), 3}), ones({weights.dim(0), 1}), weights}));
+}
+
 void step_of_microbatches(std::int64_t microbatches) {
   const TrainStep step =
       data_parallel(StepLoss(line_loss), optim::sgd(0.1), {.shards = 1, .microbatches = microbatches});
@@ -130,60 +135,61 @@ TEST_CASE("bad inputs 129: counts of rows, shards and parts beyond all memory") 
 
 TEST_CASE("bad inputs 130: what std::move took the value of") {
   all_refused(
-      130, {[&] {
-              CustomOp op = twice();
-              const CustomOp moved = std::move(op);
-              op(ones({2}));
-            },
-            [&] {
-              CustomOp op = twice();
-              const CustomOp moved = std::move(op);
-              static_cast<void>(op.name());
-            },
-            [&] {
-              CustomOp op = twice();
-              const CustomOp moved = std::move(op);
-              jit([&](const Array& x) { return op(x); })(ones({2}));
-            },
-            [&] {
-              TrainStep step = line_step();
-              const TrainStep moved = std::move(step);
-              static_cast<void>(step(line_start(moved), batch_of({1, 1})));
-            },
-            [&] {
-              auto model = Model<Array, Array>([](Scope& s, const Array& x) { return dense(s["a"], x, {.units = 1}); });
-              const auto moved = std::move(model);
-              static_cast<void>(model.init(random::key(0), ones({1, 2})));
-            },
-            [&] {
-              models::Generator generator({});
-              const models::Generator moved = std::move(generator);
-              static_cast<void>(generator.traces());
-            },
-            [&] {
-              data::SourceLoader loader(rows_of(4), {.batch = 2});
-              const data::SourceLoader moved = std::move(loader);
-              static_cast<void>(loader.next());
-            },
-            [&] {
-              data::TreeLoader loader(Batch{ones({4, 1}), ones({4, 1}), ones({4})}, {.batch = 2});
-              const data::TreeLoader moved = std::move(loader);
-              static_cast<void>(loader.next());
-            },
-            [&] {
-              Array x = ones({2});
-              const Array moved = std::move(x);
-              sum(x);
-            },
-            [&] {
-              static_cast<void>(
-                  Model<Array, Array>(std::function<Array(Scope&, const Array&)>()).init(random::key(0), ones({1})));
-            },
-            [&] { jit(std::function<Array(const Array&)>())(ones({1})); },
-            [&] { grad(std::function<Array(const Array&)>())(array(1.0F)); },
-            [&] { data_parallel(StepLoss(line_loss), optim::GradientTransformation{}); },
-            [&] { CustomOp({.name = "none"}); }, [&] { CustomOp({}); }, [&] { data::map_rows(rows_of(4), {}); },
-            [&] { data::generated(4, {}); }, [&] { data::filter_rows(rows_of(4), {}); }});
+      130,
+      {[&] {
+         CustomOp op = twice();
+         const CustomOp moved = std::move(op);
+         op(ones({2}));
+       },
+       [&] {
+         CustomOp op = twice();
+         const CustomOp moved = std::move(op);
+         static_cast<void>(op.name());
+       },
+       [&] {
+         CustomOp op = twice();
+         const CustomOp moved = std::move(op);
+         jit([&](const Array& x) { return op(x); })(ones({2}));
+       },
+       [&] {
+         TrainStep step = line_step();
+         const TrainStep moved = std::move(step);
+         static_cast<void>(step(line_start(moved), batch_of({1, 1})));
+       },
+       [&] {
+         auto model = Model<Array, Array>([](Scope& s, const Array& x) { return dense(s["a"], x, {.units = 1}); });
+         const auto moved = std::move(model);
+         static_cast<void>(model.init(random::key(0), ones({1, 2})));
+       },
+       [&] {
+         models::Generator generator({});
+         const models::Generator moved = std::move(generator);
+         static_cast<void>(generator.traces());
+       },
+       [&] {
+         data::SourceLoader loader(rows_of(4), {.batch = 2});
+         const data::SourceLoader moved = std::move(loader);
+         static_cast<void>(loader.next());
+       },
+       [&] {
+         data::TreeLoader loader(Batch{ones({4, 1}), ones({4, 1}), ones({4})}, {.batch = 2});
+         const data::TreeLoader moved = std::move(loader);
+         static_cast<void>(loader.next());
+       },
+       [&] {
+         Array x = ones({2});
+         const Array moved = std::move(x);
+         sum(x);
+       },
+       [&] {
+         static_cast<void>(
+             Model<Array, Array>(std::function<Array(Scope&, const Array&)>()).init(random::key(0), ones({1})));
+       },
+       [&] { jit(std::function<Array(const Array&)>())(ones({1})); },
+       [&] { grad(std::function<Array(const Array&)>())(array(1.0F)); },
+       [&] { data_parallel(StepLoss(line_loss), optim::GradientTransformation{}); },
+       [&] { CustomOp({.name = "none", .infer = {}}); }, [&] { CustomOp({}); }, [&] { data::map_rows(rows_of(4), {}); },
+       [&] { data::generated(4, {}); }, [&] { data::filter_rows(rows_of(4), {}); }});
 }
 
 TEST_CASE("bad inputs 131: weights of rows") {
@@ -209,6 +215,25 @@ TEST_CASE("bad inputs 131: weights of rows") {
                     [&] {
                       const TrainStep step = line_step();
                       static_cast<void>(step(line_start(step), to_tree(batch_of({1, 1, -3, 1}))));
+                    },
+                    [] {
+                      step_with_weights(array(std::vector<float>{1, -0.25F}).astype(bfloat16));
+                    },
+                    [] {
+                      step_with_weights(array(std::vector<float>{std::nanf(""), 1}).astype(bfloat16));
+                    },
+                    [] {
+                      step_with_weights(array(std::vector<float>{1, 1e6F}).astype(float16));
+                    },
+                    [] {
+                      step_with_weights(array(std::vector<double>{-1e-300, 1}));
+                    },
+                    [] {
+                      step_with_weights(array(std::vector<std::int32_t>{1, -2}));
+                    },
+                    [] {
+                      const Mesh mesh({{"batch", 2}}, devices("cpu:0-1"));
+                      step_with_weights(reshard(array(std::vector<float>{1, 1, 1, -4}), mesh, Layout({{0, "batch"}})));
                     }});
   row(131, [] {
     step_with({0, 1, 2.5F, 0});

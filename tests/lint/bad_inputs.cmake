@@ -1,5 +1,5 @@
-# Every row of the list of bad inputs has a test: 1 to 92, 107 to 116, and 120 to 146; with all of their texts, 700 at least. A test names its row as the first argument of a
-# function whose name ends in "row", "refused" or "refused_file".
+# Every row of the list of bad inputs has a test: 1 to 92, 107 to 116, and 120 to 146; with all of their texts, 700 at
+# least. A test names its row as the first argument of a function whose name ends in "row", "refused" or "refused_file".
 
 cmake_minimum_required(VERSION 3.25)
 

@@ -81,7 +81,7 @@ struct Drawn {
   Padded padded = Padded::lengths;
   bool embeds = false;
   std::size_t wrap = 0;
-  Array x, y, weight, lengths;
+  Array x{}, y{}, weight{}, lengths{};
 };
 
 Array held_of(const Array& lengths, std::int64_t positions) {

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +29,9 @@ double time_limit(double otherwise) {
   throw ValueError(fmt::format("{}={} is no positive number of seconds; write 30, or unset it", name, value));
 }
 
+/// For as many seconds others are waited for at the start, at least: a launcher takes its time.
+constexpr double shortest_start = 10;
+
 /// The compiler and what it was asked for: two builds of one version may have other bits.
 std::string build() {
 #ifdef NDEBUG
@@ -47,7 +52,8 @@ std::shared_ptr<Processes> connect() {
   options.time_limit = time_limit(options.time_limit);
   options.description.emplace_back("the build", build());
   for (auto& [key, value] : machine_description()) options.description.emplace_back("'" + key + "'", value);
-  auto processes = std::make_shared<Processes>(backend::connect_processes(), std::move(options));
+  const double start_limit = std::max(options.time_limit, shortest_start);
+  auto processes = std::make_shared<Processes>(backend::connect_processes(start_limit), std::move(options));
   is_connected() = true;
   return processes;
 }
@@ -55,8 +61,20 @@ std::shared_ptr<Processes> connect() {
 }  // namespace
 
 const std::shared_ptr<Processes>& world() {
-  static const std::shared_ptr<Processes> connected = connect();
-  return connected;
+  // Who has not met the others cannot begin again: the error stays.
+  struct Outcome {
+    std::shared_ptr<Processes> processes;
+    std::exception_ptr error;
+  };
+  static const Outcome outcome = [] {
+    try {
+      return Outcome{connect(), nullptr};
+    } catch (const CommunicatorError&) {
+      return Outcome{nullptr, std::current_exception()};
+    }
+  }();
+  if (outcome.error != nullptr) std::rethrow_exception(outcome.error);
+  return outcome.processes;
 }
 
 void abort_processes(std::string_view text) noexcept {

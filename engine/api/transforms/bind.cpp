@@ -15,6 +15,7 @@
 #include "engine/api/random/key_tracking.h"
 #include "engine/api/transforms/runtime.h"
 #include "engine/api/trees/type_hash.h"
+#include "engine/core/environment.h"
 #include "engine/core/process_end.h"
 #include "engine/core/stack_room.h"
 #include "engine/ir/builder.h"
@@ -52,7 +53,8 @@ class EagerCache {
     std::vector<ArrayType> types;
     for (const Array& operand : operands) types.push_back(operand.type());
     const std::lock_guard lock(mutex_);
-    if (entries_.size() >= capacity) entries_.clear();
+    static const std::int64_t capacity = environment_count("LOCKSTEP_CACHED_PROGRAMS", 4096);
+    if (capacity > 0 && std::ssize(entries_) >= capacity) entries_.clear();
     entries_.emplace(hash, Entry{&primitive, std::move(attrs), std::move(types), std::move(executable)});
   }
 
@@ -71,8 +73,6 @@ class EagerCache {
       return true;
     }
   };
-  static constexpr std::size_t capacity = 4096;
-
   std::mutex mutex_;
   std::unordered_multimap<std::uint64_t, Entry> entries_;
 };

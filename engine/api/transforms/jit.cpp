@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -227,29 +226,35 @@ Tree filled_structure(const Tree& structure, Next& next) {
 struct JitCache::Impl {
   DebugOptions debug;
   Precision precision = Precision::float32;
-  /// The entry that fitted last. Entries stay as long as the cache.
-  std::atomic<const JitEntry*> latest{nullptr};
+  using EntryPtr = std::shared_ptr<const JitEntry>;
+  struct Kept {
+    EntryPtr entry;
+    std::uint64_t used = 0;  ///< When it was last looked for.
+  };
 
   mutable std::mutex mutex;  ///< Of what follows, which a steady call does not touch.
-  std::unordered_multimap<std::uint64_t, std::unique_ptr<const JitEntry>> entries;
-  const JitEntry* traced = nullptr;  ///< The newest.
+  std::unordered_multimap<std::uint64_t, Kept> entries;
+  std::uint64_t clock = 0;
+  EntryPtr traced;  ///< The newest.
   std::vector<std::string> reasons;
 
-  IdleSlots<api::CallSpace, 8> spaces;  ///< With frames of the entries' executables, which outlive them.
+  IdleSlots<api::CallSpace, 8> spaces;  ///< Each with the entry that fitted last there, which stays until another does.
 
   /// The entry for the arguments, whose leaves it lists. `own` keeps one that is for this call alone.
-  const JitEntry& find(const TreeFunction& function, std::span<Tree> arguments, std::vector<api::CallArgument>& leaves,
-                       std::unique_ptr<const JitEntry>& own) {
-    const JitEntry* entry = latest.load(std::memory_order_acquire);
-    if (entry != nullptr && Matching(*entry, leaves).matches(entry->arguments, arguments)) return *entry;
-    entry = &find_or_trace(function, {arguments.begin(), arguments.end()}, own);
-    if (own == nullptr) latest.store(entry, std::memory_order_release);
-    Matching(*entry, leaves).matches(entry->arguments, arguments);
+  const JitEntry& find(const TreeFunction& function, std::span<Tree> arguments, api::CallSpace& space, EntryPtr& own) {
+    const auto* entry = static_cast<const JitEntry*>(space.entry.get());
+    if (entry != nullptr && Matching(*entry, space.arguments).matches(entry->arguments, arguments)) return *entry;
+    EntryPtr found = find_or_trace(function, {arguments.begin(), arguments.end()}, own);
+    entry = found.get();
+    if (own == nullptr) {
+      space.frame.give_back();  // while its executable is there
+      space.entry = std::move(found);
+    }
+    Matching(*entry, space.arguments).matches(entry->arguments, arguments);
     return *entry;
   }
 
-  const JitEntry& find_or_trace(const TreeFunction& function, std::vector<Tree> trees,
-                                std::unique_ptr<const JitEntry>& own) {
+  EntryPtr find_or_trace(const TreeFunction& function, std::vector<Tree> trees, EntryPtr& own) {
     const api::FlatArguments flat(trees);
     check_leaves(flat);
     const std::uint64_t key = key_of(trees, flat);
@@ -257,14 +262,23 @@ struct JitCache::Impl {
     std::vector<api::CallArgument> leaves;
     auto [begin, end] = entries.equal_range(key);
     for (auto it = begin; it != end; ++it) {
-      if (Matching(*it->second, leaves).matches(it->second->arguments, trees)) return *it->second;
+      Kept& kept = it->second;
+      if (!Matching(*kept.entry, leaves).matches(kept.entry->arguments, trees)) continue;
+      kept.used = ++clock;
+      return kept.entry;
     }
     return trace(key, function, trees, own);
   }
 
-  const JitEntry& trace(std::uint64_t key, const TreeFunction& function, const std::vector<Tree>& trees,
-                        std::unique_ptr<const JitEntry>& own) {
-    auto entry = std::make_unique<JitEntry>();
+  /// Lets go what was not looked for the longest, where there is too much.
+  void keep_limit() {
+    static const std::int64_t limit = api::cached_programs();
+    if (limit == 0 || std::ssize(entries) <= limit) return;
+    entries.erase(std::ranges::min_element(entries, {}, [](const auto& kept) { return kept.second.used; }));
+  }
+
+  EntryPtr trace(std::uint64_t key, const TreeFunction& function, const std::vector<Tree>& trees, EntryPtr& own) {
+    auto entry = std::make_shared<JitEntry>();
     const api::FlatArguments arguments(with_uses(trees, entry->integers));
     entry->types = arguments.types();
     entry->weak = arguments.weak_types();
@@ -282,10 +296,12 @@ struct JitCache::Impl {
     entry->cells = std::move(result.cells);
     if (!entry->cells.empty()) {
       own = std::move(entry);
-      return *own;
+      return own;
     }
-    traced = entries.emplace(key, std::move(entry))->second.get();
-    return *traced;
+    traced = std::move(entry);
+    entries.emplace(key, Kept{traced, ++clock});
+    keep_limit();
+    return traced;
   }
 
   /// Runs the entry on `space.arguments`, and whatever else the options ask for.
@@ -377,8 +393,8 @@ Tree JitCache::call(const TreeFunction& function, std::span<Tree> arguments) {
   if (tracing::is_open()) return function(api::visible({arguments.begin(), arguments.end()}));
   SpaceLease lease(impl.spaces);
   api::CallSpace& space = lease.space();
-  std::unique_ptr<const JitEntry> own;
-  const JitEntry& entry = impl.find(function, arguments, space.arguments, own);
+  std::shared_ptr<const JitEntry> own;
+  const JitEntry& entry = impl.find(function, arguments, space, own);
   for (const auto& [leaf, uses] : entry.integers) api::check_integer(*uses, *space.arguments[leaf].array);
   if (own == nullptr) return impl.run(entry, space);
   api::CallSpace alone;  // its frame belongs to an executable that may go when this call ends

@@ -54,6 +54,8 @@ std::atomic<std::int64_t>& collectives() {
 
 }  // namespace
 
+std::int64_t cached_programs() { return environment_count("LOCKSTEP_CACHED_PROGRAMS", 4096); }
+
 std::shared_ptr<const executable::Executable> compiled(const ir::FunctionPtr& function, Precision precision) {
   static const compile::Options plain = make_options();
   static const char* const dump_folder = std::getenv("LOCKSTEP_DUMP_IR");

@@ -27,6 +27,9 @@ std::shared_ptr<const executable::Executable> compiled(const ir::FunctionPtr& fu
 /// How arguments lie, null where they are whole; empty: all are.
 using Cuts = std::vector<std::shared_ptr<const CutLayout>>;
 
+/// How many programs a jitted function keeps compiled, LOCKSTEP_CACHED_PROGRAMS or 4096; 0: no limit.
+std::int64_t cached_programs();
+
 /// One argument of a call. Where the call owns the handle, a result may take it over: with its memory where nobody else
 /// holds that, or as it is.
 struct CallArgument {
@@ -39,7 +42,8 @@ struct CallSpace {
   std::vector<CallArgument> arguments;
   std::vector<runtime::Argument> memory;
   std::vector<std::shared_ptr<backend::Buffer>>
-      written;  ///< By result; null where it lies in its donor or is an argument.
+      written;                        ///< By result; null where it lies in its donor or is an argument.
+  std::shared_ptr<const void> entry;  ///< Whose executable the frame is of: of a JitCache the entry that fitted last.
   runtime::FrameLease frame;
   const executable::ArgumentName* name = nullptr;  ///< Of an argument, by its number.
 

@@ -36,8 +36,8 @@ constexpr ElementKind kinds[] = {{"b1", DType::bool_},    {"i1", DType::int8},  
 /// Reads the dict, which is all of Python that a header may hold: no nesting, so no stack to run out of.
 class HeaderParser {
  public:
-  HeaderParser(const FileBytes& file, std::string_view text, std::size_t offset)
-      : file_(file), text_(text), offset_(offset) {}
+  HeaderParser(const FileBytes& file, std::string_view text, std::size_t offset, std::uint64_t size)
+      : file_(file), text_(text), offset_(offset), size_(size) {}
 
   NpyHeader parse() {
     expect('{');
@@ -148,7 +148,7 @@ class HeaderParser {
   NpyHeader header() const {
     NpyHeader header;
     header.data = offset_ + text_.size();
-    const std::uint64_t there = file_.size() - header.data;
+    const std::uint64_t there = size_ - header.data;
     const bool is_empty = std::find(shape_->begin(), shape_->end(), 0) != shape_->end();
     std::uint64_t bytes = is_empty ? 0 : size_of(*descr_);
     Shape shape;
@@ -185,6 +185,7 @@ class HeaderParser {
   const FileBytes& file_;
   std::string_view text_;
   std::size_t offset_;
+  std::uint64_t size_;  ///< Of the file.
   std::size_t at_ = 0;
   std::optional<DType> descr_;
   std::optional<bool> fortran_;
@@ -297,7 +298,8 @@ class NpyRows final : public Source {
 
 }  // namespace
 
-NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& name, const std::string& who) {
+NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& name, const std::string& who,
+                           std::optional<std::uint64_t> size) {
   const FileBytes file(bytes, name, who);
   if (as_text(file.part(0, magic.size(), "magic text")) != magic) {
     file.fail(0, "the first 6 bytes are not \\x93NUMPY; this is no .npy file");
@@ -313,7 +315,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& 
   if (length > longest_header) {
     file.fail(8, "a header of " + std::to_string(length) + " bytes; at most " + std::to_string(longest_header));
   }
-  return HeaderParser(file, as_text(file.part(begin, length, "header")), static_cast<std::size_t>(begin)).parse();
+  const std::string_view text = as_text(file.part(begin, length, "header"));
+  return HeaderParser(file, text, static_cast<std::size_t>(begin), size.value_or(bytes.size())).parse();
 }
 
 HostTable parse_npy(std::span<const std::byte> bytes, const std::string& name, const std::string& who) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -17,8 +18,13 @@ struct NpyHeader {
   std::size_t data = 0;  ///< Where the elements begin.
 };
 
-/// Throws DataError for a header that does not fit the file, whose elements must end where the file does.
-NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& file, const std::string& who);
+/// At most so many bytes are a header.
+inline constexpr std::uint64_t longest_npy_header = (1 << 16) + 12;
+
+/// Throws DataError for a header that does not fit the file, whose elements must end where the file does. Of a file of which
+/// only the beginning is there, `size` says how many bytes it has.
+NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& file, const std::string& who,
+                           std::optional<std::uint64_t> size = std::nullopt);
 HostTable parse_npy(std::span<const std::byte> bytes, const std::string& file, const std::string& who);
 
 }  // namespace lockstep::data

@@ -17,8 +17,12 @@ std::map<std::string, HostTable> parse_npz(std::span<const std::byte> bytes, con
       throw DataError("[read_npz] " + file + ": entry '" + entry.name + "' is no array; expected names ending in .npy");
     }
     const std::string name = entry.name.substr(0, entry.name.size() - ending.size());
-    tables.emplace(
-        name, parse_npy(unpack(bytes, entry, file, "read_npz"), file + ", entry '" + entry.name + "'", "read_npz"));
+    const std::string shown = file + ", entry '" + entry.name + "'";
+    // What is packed well may be a thousand times as large as the file: its header says whether it is an array's.
+    if (entry.size > longest_npy_header) {
+      parse_npy_header(unpack_beginning(bytes, entry, longest_npy_header), shown, "read_npz", entry.size);
+    }
+    tables.emplace(name, parse_npy(unpack(bytes, entry, file, "read_npz"), shown, "read_npz"));
   }
   return tables;
 }

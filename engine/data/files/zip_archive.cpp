@@ -154,6 +154,13 @@ ZipEntry read_entry(const FileBytes& file, std::uint64_t& at) {
   return entry;
 }
 
+struct Stream : z_stream {
+  Stream() : z_stream{} {}
+  ~Stream() { inflateEnd(this); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+};
+
 }  // namespace
 
 std::vector<ZipEntry> zip_entries(std::span<const std::byte> bytes, const std::string& name, const std::string& who) {
@@ -184,6 +191,22 @@ std::vector<ZipEntry> zip_entries(std::span<const std::byte> bytes, const std::s
   return entries;
 }
 
+std::vector<std::byte> unpack_beginning(std::span<const std::byte> bytes, const ZipEntry& entry, std::uint64_t count) {
+  const auto packed = bytes.subspan(static_cast<std::size_t>(entry.begin), static_cast<std::size_t>(entry.packed));
+  const auto size = static_cast<std::size_t>(std::min(count, entry.size));
+  if (!entry.is_deflated) return {packed.begin(), packed.begin() + static_cast<std::ptrdiff_t>(size)};
+  std::vector<std::byte> plain(size);
+  Stream stream;
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return {};
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
+  stream.avail_in = static_cast<uInt>(std::min<std::size_t>(packed.size(), 1U << 30));
+  stream.next_out = reinterpret_cast<Bytef*>(plain.data());
+  stream.avail_out = static_cast<uInt>(size);
+  static_cast<void>(inflate(&stream, Z_SYNC_FLUSH));
+  plain.resize(size - stream.avail_out);
+  return plain;
+}
+
 std::vector<std::byte> unpack(std::span<const std::byte> bytes, const ZipEntry& entry, const std::string& name,
                               const std::string& who) {
   const FileBytes file(bytes, name, who);
@@ -192,10 +215,7 @@ std::vector<std::byte> unpack(std::span<const std::byte> bytes, const ZipEntry& 
   if (!entry.is_deflated) {
     plain.assign(packed.begin(), packed.end());
   } else {
-    struct Stream : z_stream {
-      Stream() : z_stream{} {}
-      ~Stream() { inflateEnd(this); }
-    } stream;
+    Stream stream;
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) file.fail(entry.begin, "zlib cannot be started");
     std::size_t taken = 0;
     int status = Z_OK;

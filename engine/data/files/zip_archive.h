@@ -25,6 +25,9 @@ struct ZipEntry {
 LOCKSTEP_API std::vector<ZipEntry> zip_entries(std::span<const std::byte> bytes, const std::string& file,
                                                const std::string& who);
 
+/// The first `count` bytes of an entry, or fewer where it is shorter or damaged: nothing of it is checked.
+std::vector<std::byte> unpack_beginning(std::span<const std::byte> bytes, const ZipEntry& entry, std::uint64_t count);
+
 /// An entry's bytes, which must have the size and CRC-32 that the directory says. Memory grows with what is inflated.
 LOCKSTEP_API std::vector<std::byte> unpack(std::span<const std::byte> bytes, const ZipEntry& entry,
                                            const std::string& file, const std::string& who);

@@ -16,8 +16,12 @@ bool is_in_word(char c) { return is_letter(c) || is_digit(c) || c == '.' || c ==
 }  // namespace
 
 std::int64_t Scanner::line() const {
-  const auto end = text_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, text_.size()));
-  return 1 + std::count(text_.begin(), end, '\n');
+  const std::size_t at = std::min(at_, text_.size());
+  if (at < counted_) counted_ = 0, ends_ = 0;
+  const auto place = [&](std::size_t i) { return text_.begin() + static_cast<std::ptrdiff_t>(i); };
+  ends_ += std::count(place(counted_), place(at), '\n');
+  counted_ = at;
+  return 1 + ends_;
 }
 
 void Scanner::fail(const std::string& what) const {

@@ -42,6 +42,8 @@ class Scanner {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  mutable std::size_t counted_ = 0;  ///< So far ends of lines are counted.
+  mutable std::int64_t ends_ = 0;
 };
 
 }  // namespace lockstep::exchange::mlir

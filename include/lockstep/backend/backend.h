@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -23,6 +24,13 @@ class LOCKSTEP_API Buffer {
   virtual Device device() const = 0;
   /// Whether results may be written into it once nothing else reads it. False for memory of somebody else.
   virtual bool writable() const { return true; }
+
+  /// Whether all processes are known to hold the same here: it was compared, or all of them made it alike.
+  bool is_agreed() const { return is_agreed_.load(std::memory_order_relaxed); }
+  void set_agreed(bool agreed) const { is_agreed_.store(agreed, std::memory_order_relaxed); }
+
+ private:
+  mutable std::atomic<bool> is_agreed_{false};
 };
 
 /// What a kernel is asked for: an op, its attributes, its operand and result types.

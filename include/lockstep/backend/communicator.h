@@ -51,8 +51,8 @@ class LOCKSTEP_API Communicator {
 };
 
 /// The processes this one was launched with, connected now: MPI under a launcher, else one process alone. A program asks
-/// `world()` (processes.h) instead.
-LOCKSTEP_API std::shared_ptr<Communicator> connect_processes();
+/// `world()` (processes.h) instead. Throws CommunicatorError naming those that have not come within so many seconds.
+LOCKSTEP_API std::shared_ptr<Communicator> connect_processes(double seconds);
 
 /// Names of the communicators this build has. Written by CMake.
 LOCKSTEP_API const std::vector<std::string>& built_communicators();
