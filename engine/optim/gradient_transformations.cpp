@@ -10,6 +10,7 @@
 
 #include "engine/optim/arguments.h"
 #include "engine/optim/moments.h"
+#include "engine/optim/scaled_norm.h"
 #include "engine/optim/wrapping.h"
 
 namespace lockstep::optim {
@@ -36,9 +37,8 @@ std::vector<std::int64_t> within_unit(const Array& leaf) {
 }
 
 Array unit_norm(const Array& leaf) {
-  const Array squares = magnitude_squared(wide(leaf));
   const std::vector<std::int64_t> dimensions = within_unit(leaf);
-  return sqrt(dimensions.empty() ? sum(squares) : sum(squares, dimensions, true));
+  return (dimensions.empty() ? scaled_norm(leaf) : scaled_norm(leaf, dimensions)).value();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "engine/optim/adam_family.h"
 #include "engine/optim/arguments.h"
 #include "engine/optim/moments.h"
+#include "engine/optim/scaled_norm.h"
 #include "engine/optim/wrapping.h"
 
 // Optimizers that compare a leaf's weights with its updates as a whole.
@@ -70,18 +71,20 @@ GradientTransformation scale_by_novograd(double b1, double b2, double epsilon, d
   check_moments("novograd", b1, b2, epsilon);
   check_not_negative("novograd", "weight_decay", weight_decay);
   auto init = [](const Tree& params) {
-    Tree norms = map([](const Array& p) { return full({}, 0.0, real(wide(p)).dtype()); }, params);
+    // Squares of a leaf's norm, which float32 does not hold of large gradients.
+    Tree norms = map([](const Array&) { return full({}, 0.0, float64); }, params);
     return Tree::dict({{"count", Tree(first_count())}, {"mu", zeros_of(params)}, {"nu", std::move(norms)}});
   };
   auto update = [=](const Tree& gradients, const Tree& state, const Tree& params) {
     const Array count = state.at("count").array() + 1;
     const auto next = [&](const Array& v, const Array& g) {
-      const Array square = sum(magnitude_squared(wide(g)));
+      const ScaledNorm norm = scaled_norm(g);
+      const Array square = magnitude_squared(convert(norm.root, float64) * convert(norm.scale, float64));
       return where(count == 1, square, b2 * v + (1.0 - b2) * square);
     };
     Tree nu = map(next, state.at("nu"), gradients);  // a number for each leaf
     const auto moved = [&](const Array& m, const Array& g, const Array& p, const Array& v) {
-      const Array u = wide(g) / (sqrt(v) + epsilon) + weight_decay * convert(p, m.dtype());
+      const Array u = wide(g) / (convert(sqrt(v), real(m).dtype()) + epsilon) + weight_decay * convert(p, m.dtype());
       return decaying(b1 * m + u);
     };
     Tree mu = together(moved, state.at("mu"), gradients, params, nu);

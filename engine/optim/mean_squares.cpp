@@ -16,39 +16,62 @@ void check_rms_options(const RmsOptions& options) {
   check_not_negative("rmsprop", "initial", options.initial);
 }
 
+struct Moments {
+  Tree mean, variance;  ///< The next slots.
+  Tree corrected;       ///< The variance that gradients are divided by.
+};
+
+/// The next average of g and the average of |g - mean|^2, by steps that subtract no squares (West 1979): a variance as
+/// a difference of averages is negative by rounding where it is small. `scale` is 1 / (1 - decay^t), or 1.
+Moments next_moments(const RmsOptions& o, const Array& scale, const Tree& state, const Tree& gradients) {
+  const Array share = (1 - o.decay) * scale;
+  const auto next_mean = [&](const Array& m, const Array& g) { return decaying(m + times(share, wide(g) - m)); };
+  const auto next_variance = [&](const Array& v, const Array& g, const Array& m) {
+    return decaying(times(1 - share, v + times(share, magnitude_squared(wide(g) - m))), Sign::positive);
+  };
+  const Tree before = widened(state.at("mu"));
+  Moments next{
+      map_pairs(next_mean, before, gradients), together(next_variance, widened(state.at("nu")), gradients, before), {}};
+  const Array initial = o.bias_correction ? o.initial * (scale - 1) : full({}, 0.0, float64);
+  next.corrected = o.initial == 0 ? next.variance
+                                  : map([&](const Array& v) { return v + convert(initial, v.dtype()); }, next.variance);
+  return next;
+}
+
 }  // namespace
 
 GradientTransformation scale_by_rms(RmsOptions options) {
   check_rms_options(options);
   auto init = [o = options](const Tree& params) {
-    Tree state = Tree::dict({{"nu", real_slots_of(params, o.initial)}});
+    // Corrected steps begin with the first gradient; what they started from is added where they are divided by.
+    const double initial = o.centered && o.bias_correction ? 0 : o.initial;
+    Tree state = Tree::dict({{"nu", real_slots_of(params, initial)}});
     if (o.centered) state = state.with("mu", zeros_of(params));
     if (o.bias_correction) state = state.with("count", Tree(first_count()));
     return state;
   };
   auto update = [o = options](const Tree& gradients, const Tree& state, const Tree&) {
-    Tree nu = next_square_averages(o.decay, state.at("nu"), gradients);
-    Tree next = Tree::dict({{"nu", nu}});
+    Tree next = Tree::dict({});
     Array scale = full({}, 1.0, float64);
     if (o.bias_correction) {
       const Array count = state.at("count").array() + 1;
       scale = correction(o.decay, count);
-      next = next.with("count", Tree(count));
+      next = Tree::dict({{"count", Tree(count)}});
     }
     const auto divided = [&](const Array& g, const Array& mean_square) {
       return o.epsilon_in_root ? g * rsqrt(mean_square + o.epsilon) : g / (sqrt(mean_square) + o.epsilon);
     };
     if (!o.centered) {
+      Tree nu = next_square_averages(o.decay, state.at("nu"), gradients);
       Tree updates =
           map_pairs([&](const Array& g, const Array& n) { return divided(wide(g), times(scale, n)); }, gradients, nu);
-      return std::pair(std::move(updates), std::move(next));
+      return std::pair(std::move(updates), next.with("nu", std::move(nu)));
     }
-    Tree mu = next_averages(o.decay, state.at("mu"), gradients);
-    const auto by_variance = [&](const Array& g, const Array& n, const Array& m) {
-      return divided(wide(g), times(scale, n) - magnitude_squared(times(scale, m)));
-    };
-    Tree updates = together(by_variance, gradients, nu, mu);
-    return std::pair(std::move(updates), next.with("mu", std::move(mu)));
+    Moments moments = next_moments(o, scale, state, gradients);
+    Tree updates =
+        map_pairs([&](const Array& g, const Array& v) { return divided(wide(g), v); }, gradients, moments.corrected);
+    return std::pair(std::move(updates),
+                     next.with("nu", std::move(moments.variance)).with("mu", std::move(moments.mean)));
   };
   return {init, update};
 }

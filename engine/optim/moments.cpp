@@ -6,6 +6,8 @@
 
 #include <lockstep/error.h>
 
+#include "engine/optim/scaled_norm.h"
+
 namespace lockstep::optim {
 
 namespace {
@@ -67,7 +69,7 @@ Array correction(double decay, const Array& count) {
   return 1.0 / (1.0 - pow(full({}, decay, float64), convert(count, float64)));
 }
 
-Array leaf_norm(const Array& x) { return sqrt(sum(magnitude_squared(wide(x)))); }
-Array leaf_rms(const Array& x) { return sqrt(mean(magnitude_squared(wide(x)))); }
+Array leaf_norm(const Array& x) { return scaled_norm(x).value(); }
+Array leaf_rms(const Array& x) { return scaled_rms(x).value(); }
 
 }  // namespace lockstep::optim

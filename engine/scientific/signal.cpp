@@ -131,7 +131,8 @@ struct Part {
   Axes start, extents;
   bool swapped = false;  ///< b holds a.
 
-  Part(std::string_view op, const Shape& a, const Shape& b, std::string_view mode) {
+  /// `upper`: of two middles, which an even extent of b has, "same" takes the upper one.
+  Part(std::string_view op, const Shape& a, const Shape& b, std::string_view mode, bool upper = false) {
     if (a.rank() != b.rank()) {
       throw ShapeError(fmt::format("{}: {} and {} given; expected one rank", op, to_string(a), to_string(b)));
     }
@@ -154,7 +155,7 @@ struct Part {
     for (int d = 0; d < a.rank(); ++d) {
       const std::int64_t full = a[d] + b[d] - 1;
       extents.push_back(mode == "full" ? full : mode == "same" ? a[d] : std::abs(a[d] - b[d]) + 1);
-      start.push_back((full - extents.back()) / 2);
+      start.push_back((full - extents.back() + (upper && mode == "same" ? 1 : 0)) / 2);
     }
   }
 };
@@ -176,10 +177,11 @@ Array fftconvolve(const ArrayOperand& a, const ArrayOperand& b, std::string_view
   return slice(full, part.start, limit);
 }
 
-Array convolve2d(const ArrayOperand& a, const ArrayOperand& b, std::string_view mode) {
-  const Part part("signal.convolve2d", a.shape(), b.shape(), mode);
+namespace {
+
+Array convolved(std::string_view op, const Array& a, const Array& b, std::string_view mode, const Part& part) {
   if (a.ndim() != 2) {
-    throw ShapeError(fmt::format("signal.convolve2d: {} given; expected matrices", to_string(a.shape())));
+    throw ShapeError(fmt::format("{}: {} given; expected matrices", op, to_string(a.shape())));
   }
   const bool swapped = mode == "valid" && part.swapped;
   const Array large = swapped ? b : a, small = flip(swapped ? a : b);
@@ -193,8 +195,16 @@ Array convolve2d(const ArrayOperand& a, const ArrayOperand& b, std::string_view 
   return reshape(result, part.extents);
 }
 
+}  // namespace
+
+Array convolve2d(const ArrayOperand& a, const ArrayOperand& b, std::string_view mode) {
+  constexpr std::string_view op = "signal.convolve2d";
+  return convolved(op, a, b, mode, Part(op, a.shape(), b.shape(), mode));
+}
+
 Array correlate2d(const ArrayOperand& a, const ArrayOperand& b, std::string_view mode) {
-  return convolve2d(a, flip(conj(b)), mode);
+  constexpr std::string_view op = "signal.correlate2d";
+  return convolved(op, a, flip(conj(b)), mode, Part(op, a.shape(), b.shape(), mode, true));
 }
 
 Array detrend(const ArrayOperand& x, bool linear, std::int64_t axis) {

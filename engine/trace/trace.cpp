@@ -204,6 +204,16 @@ const ir::AxisSizes& bound_axes() {
   return is_open() ? open_traces().back()->builder.axes() : none;
 }
 
+AxisSet axes_of_mapped_rows() {
+  AxisSet axes;
+  for (const auto& frame : open_traces()) {
+    const auto& mapping = frame->mapping;
+    if (!mapping || !mapping->rows || mapping->in_turn) continue;
+    axes = axes.joined(mapping->axis.empty() ? mapping->varying : mapping->varying.without({mapping->axis}));
+  }
+  return axes;
+}
+
 void set_axis_index(const std::string& axis, const Array& index) {
   innermost(ops::primitives::axis_index().name).axis_indices.insert_or_assign(axis, index);
 }

@@ -40,6 +40,8 @@ Traced trace(const Body& body, std::span<const ArrayType> types, const ir::AxisS
 bool is_open();
 /// Axes bound in the innermost open trace.
 const ir::AxisSizes& bound_axes();
+/// The axes along which the rows vary that open vmaps map, each over dimension 0 of all that it maps.
+AxisSet axes_of_mapped_rows();
 /// In the innermost open trace and those inside of it, axis_index of the axis is this value: the axis is one of replicas that
 /// run one after the other.
 void set_axis_index(const std::string& axis, const Array& index);

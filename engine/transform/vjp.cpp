@@ -53,10 +53,12 @@ void check_loss(const Function& f, const std::vector<bool>& active, bool holomor
   for (std::size_t i = 0; i < active.size(); ++i) {
     const ArrayType& type = f.type(f.inputs()[i]);
     if (!active[i] || type.varying.contains(loss.varying)) continue;
-    throw MeshError("value_and_grad: the loss " + to_string(loss) + " varies along \"" + to_string(loss.varying) +
-                    "\", so every replica would differentiate its own part of it, but " +
-                    (name ? name(i) : "input " + std::to_string(i)) + " is " + to_string(type) +
-                    ", the same on all of them. psum the loss (or return Weighted{sum, weight} to data_parallel)");
+    throw MeshError(
+        "value_and_grad: the loss " + to_string(loss) + " varies along \"" + to_string(loss.varying) +
+        "\", so every replica would differentiate its own part of it, but " +
+        (name ? name(i) : "input " + std::to_string(i)) + " is " + to_string(type) +
+        ", the same on all of them. psum the loss (or return Weighted{sum, weight} to data_parallel); for a gradient "
+        "of each replica's own part, or of each example, differentiate at pvary(argument, axes)");
   }
 }
 

@@ -19,8 +19,13 @@ namespace lockstep {
 LOCKSTEP_API Weighted mean_metric(const ArrayOperand& values, const Array& weight = {});
 
 /// sum / weight in at least float32, 0 where the weight is 0; inside a map reduced over the batch axes first. Throws
-/// MeshError where one of the two is reduced and the other is not.
+/// MeshError where one of the two is reduced and the other is not, and inside a vmap over the rows of a shard: reduced
+/// there, row i of every shard would be one.
 LOCKSTEP_API Array value(const Weighted& weighted);
+
+/// sum / weight of what is here, in at least float32, 0 where the weight is 0: of this shard's rows, or inside a vmap over
+/// them of one row. Nothing is reduced; the result varies as the sum does.
+LOCKSTEP_API Array local_value(const Weighted& weighted);
 
 /// The sums of two batches, of any metric, in float64: counts stay exact. Throws ShapeError where they are not of one
 /// metric.

@@ -14,8 +14,10 @@ LOCKSTEP_API Array root_mean_squared_error(const Weighted& squared_errors);
 LOCKSTEP_API Weighted cosine_similarity(const ArrayOperand& predictions, const ArrayOperand& targets,
                                         const Array& weight = {});
 
-/// Sums [6, D] of p, y, p^2, y^2, p y and (p - y)^2 over predictions and targets [B, ..., D] or [B] (D = 1), in
-/// float64: what the four below are made of. Throws ShapeError unless both have one shape.
+/// Sums [19, D] over predictions p and targets y, [B, ..., D] or [B] (D = 1), in float64: of the weights, p, y, p^2, y^2
+/// and p y, three parts each that add up without loss over rows, shards and batches, and of (p - y)^2. The four below are
+/// made of them: their variances are right where a mean is up to 2^40 times the deviation. Throws ShapeError unless both
+/// have one shape.
 LOCKSTEP_API Weighted regression_sums(const ArrayOperand& predictions, const ArrayOperand& targets,
                                       const Array& weight = {});
 /// 1 - (squared errors) / (squared distances of targets from their mean), averaged over the outputs D; 0 where targets

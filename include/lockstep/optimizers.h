@@ -32,7 +32,8 @@ struct RmsOptions {
   bool bias_correction = false;  ///< Of v^ and m^.
 };
 /// g / sqrt(v + epsilon) of v' = decay v + (1 - decay) |g|^2. Tieleman and Hinton 2012, lecture 6.5. Its state is {"nu"}
-/// with {"mu", "count"} where they are needed.
+/// with {"mu", "count"} where they are needed; centered, nu is the variance itself, and with a bias correction both are the
+/// corrected ones.
 LOCKSTEP_API GradientTransformation scale_by_rms(RmsOptions options = {});
 /// scale_by_rms, then the learning rate, then, with a momentum other than 0, trace(momentum, nesterov).
 LOCKSTEP_API GradientTransformation rmsprop(LearningRate rate, RmsOptions options = {}, double momentum = 0,

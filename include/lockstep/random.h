@@ -195,7 +195,9 @@ LOCKSTEP_API Array orthogonal(const ArrayOperand& key, std::int64_t n, const Sha
 
 // ---- draws of integers -----------------------------------------------------------------------------------------------
 
-/// bool: true with probability p. A scalar p outside [0, 1] or NaN throws ValueError.
+/// bool: true with probability p. Compares uniforms of p's dtype with p, of a C++ number in float32: JAX's bits for p of that
+/// dtype. (JAX with x64 takes a Python number in float64: give p as a float64 array for its bits.) A scalar p outside
+/// [0, 1] or NaN throws ValueError.
 LOCKSTEP_API Array bernoulli(const ArrayOperand& key, const Operand& p, const Shape& shape,
                              const Placement& placement = lockstep::detail::unplaced);
 /// -1 or 1 with probability 1/2 each, of any signed integer or float dtype.

@@ -311,6 +311,9 @@ TEST_CASE("reductions refuse what they cannot take") {
   expect_error<ShapeError>([&] { logsumexp(m, ones({3})); }, "logsumexp", "[2,3]", "[3]");
   expect_error<ShapeError>([&] { average(m, ones({3}), Axes{0}); }, "average", "[3]");
   expect_error<ShapeError>([] { median(ones({0})); }, "median", "no elements");
+  // As NumPy: no observations are left to divide by.
+  CHECK(all(isnan(cov(ones({2, 1})))).item<bool>());
+  CHECK(all(isnan(cov(arange(6, float32), 7))).item<bool>());
   expect_error<ShapeError>([] { cov(ones({1, 2, 3})); }, "cov", "[1,2,3]");
   expect_error<ShapeError>([&] { cumsum(m, 2); }, "cumsum");
   expect_error<ValueError>([&] { diff(m, -1); }, "diff", "-1");

@@ -210,7 +210,8 @@ TEST_CASE("a loss that varies has a gradient only for arguments that vary") {
       "value_and_grad: the loss f64[]{batch} varies along \"batch\", so every replica would differentiate its own part "
       "of "
       "it, but input 0 is f64[], the same on all of them. psum the loss (or return Weighted{sum, weight} to "
-      "data_parallel)",
+      "data_parallel); for a gradient of each replica's own part, or of each example, differentiate at "
+      "pvary(argument, axes)",
       MeshError);
   const auto gradient = transform::value_and_grad(f, {false, true});
   ir::verify(*gradient);

@@ -33,9 +33,22 @@ Array euclidean_norm(const Array& x, const Axes& axes, bool keep) {
   return keep ? result : squeeze(result, axes);
 }
 
+/// Throws ShapeError for an order below 0 of no elements: it would be a least one of them.
+void expect_positive_order(double p, const Array& x) {
+  if (p >= 0) return;
+  throw ShapeError(
+      fmt::format("linalg.norm: {} has no elements along the axes, of which order {} would take the least; "
+                  "expected at least one",
+                  to_string(x.type()), p));
+}
+
 Array vector_norm(const Array& x, double p, const Axes& axes, bool keep) {
   if (p == 2) return euclidean_norm(x, axes, keep);
   const Array magnitudes = abs(x);
+  if (api::count_along(x, axes) == 0) {
+    expect_positive_order(p, x);
+    return sum(magnitudes, axes, keep);
+  }
   if (p == api::infinity) return max(magnitudes, axes, keep);
   if (p == -api::infinity) return min(magnitudes, axes, keep);
   if (p == 0) return sum(convert(not_equal(magnitudes, 0), magnitudes.dtype()), axes, keep);
@@ -50,6 +63,10 @@ Array vector_norm(const Array& x, double p, const Axes& axes, bool keep) {
 
 /// The norm by singular values; `keep` leaves both axes with extent 1.
 Array spectral_norm(const Array& x, const NormOrder& order, const Axes& axes, bool keep) {
+  if (api::count_along(x, axes) == 0) {
+    expect_positive_order(order.number().value_or(0), x);
+    return sum(abs(x), axes, keep);
+  }
   const Array s = svdvals(moveaxis(moveaxis(x, axes[0], -1), axes[1] > axes[0] ? axes[1] - 1 : axes[1], -1));
   const Array result = order.name() == "nuc"  ? sum(s, Axes{-1})
                        : *order.number() == 2 ? api::largest(s, {s.ndim() - 1}, false)
@@ -75,6 +92,10 @@ Array matrix_norm(const Array& x, const NormOrder& order, const Axes& axes, bool
   }
   // Sums of columns run along the rows' axis.
   const bool columns = std::abs(p) == 1;
+  if (x.dim(static_cast<int>(columns ? axes[1] : axes[0])) == 0) {
+    expect_positive_order(p, x);
+    return sum(abs(x), axes, keep);
+  }
   const Array sums = sum(abs(x), Axes{columns ? axes[0] : axes[1]}, true);
   const Array result = p > 0 ? max(sums, axes, true) : min(sums, axes, true);
   return keep ? result : squeeze(result, axes);

@@ -12,6 +12,7 @@
 
 #include "engine/api/numpy/axes.h"
 #include "engine/api/numpy/operands.h"
+#include "engine/core/scale_of_squares.h"
 
 namespace lockstep {
 
@@ -210,9 +211,10 @@ Array log1mexp(const ArrayOperand& x) {
 Array standardize(const ArrayOperand& x, std::int64_t axis, double epsilon) {
   const Array value = convert(x, api::widened(x.dtype()));
   const Axes axes = api::resolve_axes(Axes{axis}, x.ndim(), "standardize");
-  const Array centered = api::centered(value, axes);
-  const Array scale = rsqrt(add(mean(square(centered), axes, true), epsilon));
-  return convert(mul(centered, scale), api::inexact(x.dtype()));
+  const double scale = scale_of_squares(value.dtype(), epsilon);
+  const Array centered = mul(api::centered(value, axes), scale);
+  const Array factor = rsqrt(add(mean(square(centered), axes, true), scale * scale * epsilon));
+  return convert(mul(centered, factor), api::inexact(x.dtype()));
 }
 
 Array softmax(const ArrayOperand& x, const ArrayOperand& mask, std::int64_t axis) { return softmax(x, axis, mask); }

@@ -210,7 +210,9 @@ Array cov(const ArrayOperand& rows, double ddof) {
   }
   const Array centered = api::centered(convert(rows, api::widened(rows.dtype())), Axes{1});
   const Array products = matmul(centered, transpose(conj(centered)));
-  return convert(div(products, static_cast<double>(rows.dim(1)) - ddof), api::inexact(rows.dtype()));
+  const double left = static_cast<double>(rows.dim(1)) - ddof;
+  const Array shares = left > 0 ? div(products, left) : full_like(products, api::not_a_number);
+  return convert(shares, api::inexact(rows.dtype()));
 }
 
 Array corrcoef(const ArrayOperand& rows) {

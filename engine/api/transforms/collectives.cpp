@@ -7,6 +7,7 @@
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
+#include <lockstep/sequential_map.h>
 
 #include "engine/api/numpy/operands.h"
 #include "engine/api/transforms/bind.h"
@@ -36,10 +37,26 @@ void expect_varying(std::string_view op, const Array& x, const AxisSet& axes, st
                   op, to_string(type), to_string(axes), to_string(missing), instead));
 }
 
+/// Rows of one microbatch gathered over the shards are not those of the batch: what is made of them would be another loss.
+void expect_whole_batch(std::string_view op, const Array& x, const std::string& axis) {
+  constexpr std::string_view rows = "batch";  // the axis along which a training step shards rows
+  if (axis != rows || !tracing::type_in_trace(x).varying.contains(microbatch_axis)) return;
+  throw MeshError(
+      fmt::format("{} along \"{}\" of {}: the step cuts the batch into microbatches, which run one after the other, so "
+                  "rows of the others are not there and the loss would depend on microbatches; give microbatches = 1",
+                  op, axis, to_string(tracing::type_in_trace(x))));
+}
+
 Array collective_along(const ir::Primitive& primitive, const Array& x, const std::string& axis, std::int64_t dim) {
   tracing::bound_axes().size(axis, primitive.name);
   const std::int64_t resolved = normalize_axis(dim, x.ndim(), primitive.name);
   return api::bind_one(primitive, {x}, {{"axis", axis}, {"dim", resolved}});
+}
+
+Array gathered(const ir::Primitive& primitive, const Array& x, const std::string& axis, std::int64_t dim) {
+  tracing::bound_axes().size(axis, primitive.name);
+  expect_whole_batch(primitive.name, x, axis);
+  return collective_along(primitive, x, axis, dim);
 }
 
 }  // namespace
@@ -73,11 +90,11 @@ Array pvary(const ArrayOperand& x, const AxisSet& axes) {
 }
 
 Array all_gather(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {
-  return collective_along(ops::primitives::all_gather(), x, axis, dim);
+  return gathered(ops::primitives::all_gather(), x, axis, dim);
 }
 
 Array all_gather_invariant(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {
-  return collective_along(ops::primitives::all_gather_invariant(), x, axis, dim);
+  return gathered(ops::primitives::all_gather_invariant(), x, axis, dim);
 }
 
 Array psum_scatter(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {

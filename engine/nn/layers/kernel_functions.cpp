@@ -7,6 +7,8 @@
 #include <lockstep/layers_normalization.h>
 #include <lockstep/ops.h>
 
+#include "engine/api/numpy/axes.h"
+
 namespace lockstep {
 namespace {
 
@@ -38,7 +40,9 @@ Array spectral_norm(const Scope& scope, const ArrayOperand& kernel, const Spectr
         fmt::format("[spectral_norm '{}'] iterations is {}; it must be at least 1", scope.path(), options.iterations));
   }
   const DType dtype = promote(kernel.dtype(), float32);
-  const Array w = convert(matrix, dtype), still = stop_gradient(w);
+  // Relative to the largest element, which changes no result: squares of large and of small kernels stay in range.
+  const Array whole = convert(matrix, dtype);
+  const Array w = whole / api::binade(abs(whole), {0, 1}), still = stop_gradient(w);
   Array u = scope.non_trainable("u", {.shape = {w.dim(1)}, .dtype = dtype, .initializer = initializers::normal(1)});
   Array v = unit(matmul(still, u), options.epsilon);
   if (scope.training()) {
@@ -62,8 +66,10 @@ Array weight_norm(const Scope& scope, const ArrayOperand& kernel, const WeightNo
                                                 .initializer = initializers::ones(),
                                                 .aggregation = options.aggregation});
   const DType dtype = promote(kernel.dtype(), float32);
-  const Array w = convert(matrix, dtype);
-  const Array factor = rsqrt(sum(square(w), Axes{0}, true) + options.epsilon) * convert(scale, dtype);
+  // Relative to each vector's largest element, so that squares of large kernels stay in range.
+  const Array whole = convert(matrix, dtype), largest = api::binade(abs(whole), {0});
+  const Array w = whole / largest;
+  const Array factor = rsqrt(sum(square(w), Axes{0}, true) + options.epsilon / square(largest)) * convert(scale, dtype);
   return convert(reshape(w * factor, dims_of(kernel)), kernel.dtype());
 }
 

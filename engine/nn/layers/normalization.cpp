@@ -13,6 +13,9 @@
 #include <lockstep/parallel.h>
 #include <lockstep/sequential_map.h>
 
+#include "engine/core/scale_of_squares.h"
+#include "engine/nn/mapped_rows.h"
+
 namespace lockstep {
 namespace {
 
@@ -135,7 +138,12 @@ AxisSet axes_of_statistics(const Scope& scope, const Array& x, const BatchNormOp
                     "whole batch are not there when the first is normalised; give BatchNormOptions{.per_microbatch = "
                     "true} for statistics of each microbatch, or microbatches = 1");
   }
-  return options.synchronized ? varying.without({microbatch_axis}) : AxisSet();
+  if (!options.synchronized) return {};
+  const AxisSet axes = varying.without({microbatch_axis});
+  nn::check_no_mapped_rows("batch_norm '" + scope.path() + "'", axes,
+                           "one row has no statistics: call the model with training = false there, use group_norm or "
+                           "layer_norm, or give BatchNormOptions{.synchronized = false}");
+  return axes;
 }
 
 Array gamma_variable(const Scope& scope, const Array& x, Aggregation aggregation) {
@@ -151,10 +159,11 @@ Array beta_variable(const Scope& scope, const Array& x, Aggregation aggregation)
 
 /// Of x in at least float32, which the caller rounds once, behind scale and offset.
 Array normalized_over(const Array& wide, const Axes& axes, double epsilon) {
-  const Array away = wide - near_mean(wide, axes);  // as in local_moments
+  const double scale = scale_of_squares(wide.dtype(), epsilon);
+  const Array away = (wide - near_mean(wide, axes)) * scale;  // as in local_moments
   const Array lost = mean(away, axes, true);
   const Array variance = variance_around(mean(square(away), axes, true), lost);
-  return (away - lost) * rsqrt(variance + epsilon);
+  return (away - lost) * rsqrt(variance + scale * scale * epsilon);
 }
 
 /// Normalised values times gamma plus beta, in the dtype of x.

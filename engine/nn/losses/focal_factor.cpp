@@ -17,8 +17,9 @@ void check_focal(std::string_view of, const FocalOptions& options) {
 Array focal_factor(const Array& left, double gamma) {
   if (gamma == 0) return ones_like(left);
   if (gamma == 1) return left;
-  const Array some = left > 0;
-  return where(some, pow(where(some, left, 1), gamma), 0);
+  // Below that, squares of slopes vanish and powers of what they are multiplied by overflow.
+  const Array some = left > (left.dtype() == float64 ? 0x1p-511 : 0x1p-63);
+  return where(some, pow(where(some, left, 1), gamma), stop_gradient(pow(where(some, 1, left), gamma)));
 }
 
 }  // namespace lockstep::nn

@@ -73,8 +73,12 @@ Weighted poisson(const ArrayOperand& predictions, const ArrayOperand& targets, c
                  const PoissonOptions& options) {
   nn::check_option(options.epsilon >= 0, "poisson", "epsilon", options.epsilon, "0 or more");
   const auto [x, y] = nn::number_operands({"poisson", weight}, predictions, targets);
-  if (options.log_rate) return weighted(exp(x) - y * x, weight);
-  return weighted(x - y * log(x + options.epsilon), weight);
+  // A count of 0 costs the rate, whatever its logarithm is.
+  const Array none = y == 0;
+  const auto counted = [&](const Array& log_rate) { return y * where(none & isinf(log_rate), 0, log_rate); };
+  if (options.log_rate) return weighted(exp(x) - counted(x), weight);
+  const Array rate = x + options.epsilon;
+  return weighted(x - counted(log(where(none & (rate == 0), 1, rate))), weight);
 }
 
 Weighted gaussian_negative_log_likelihood(const ArrayOperand& mean, const ArrayOperand& variance,

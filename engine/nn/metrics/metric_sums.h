@@ -7,8 +7,9 @@
 // What values are made of at the end.
 namespace lockstep::nn {
 
-/// psum over those of the bound axes along which x varies.
-Array reduced(const Array& x);
+/// psum over those of the bound axes along which x varies. Throws MeshError, beginning with `[of]`, inside a vmap over
+/// rows that differ between shards.
+Array reduced(std::string_view of, const Array& x);
 
 /// A metric's sums over all shards, in float64. Throws ShapeError, beginning with `[of]`, unless they have rank 2 and
 /// that many rows (0: as many as columns).

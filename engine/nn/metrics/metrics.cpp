@@ -1,4 +1,5 @@
 #include <string>
+#include <string_view>
 
 #include <lockstep/elementwise.h>
 #include <lockstep/error.h>
@@ -6,13 +7,17 @@
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 
+#include "engine/nn/mapped_rows.h"
 #include "engine/nn/metrics/metric_sums.h"
 
 namespace lockstep {
 namespace nn {
 
-Array reduced(const Array& x) {
+Array reduced(std::string_view of, const Array& x) {
   const AxisSet axes = x.type().varying;
+  check_no_mapped_rows(of, axes,
+                       "give local_value for the mean of one row, or where the vmap is over models reduce before it: "
+                       "value(Weighted{psum(sum, axes), psum(weight, axes)})");
   return axes.empty() ? x : psum(x, axes);
 }
 
@@ -23,7 +28,7 @@ Array total_sums(std::string_view of, const Weighted& sums, std::int64_t rows, s
     throw ShapeError("[" + std::string(of) + "] the sums are " + to_string(sum.type()) + "; give those of " +
                      std::string(made_by));
   }
-  return reduced(convert(sum, float64));
+  return reduced(of, convert(sum, float64));
 }
 
 Array ratio(const Array& a, const Array& b) { return where(b == 0, 0, a / where(b == 0, 1, b)); }
@@ -41,9 +46,14 @@ Weighted mean_metric(const ArrayOperand& values, const Array& weight) { return w
 
 Array value(const Weighted& weighted) {
   check_reduced_alike("value", weighted);
-  const Array weight = nn::reduced(in_float32(weighted.weight));
-  const Array total = nn::reduced(in_float32(weighted.sum));
+  const Array weight = nn::reduced("value", in_float32(weighted.weight));
+  const Array total = nn::reduced("value", in_float32(weighted.sum));
   return nn::ratio(total, weight);
+}
+
+Array local_value(const Weighted& weighted) {
+  check_reduced_alike("local_value", weighted);
+  return nn::ratio(in_float32(weighted.sum), in_float32(weighted.weight));
 }
 
 Weighted merged(const Weighted& a, const Weighted& b) {

@@ -9,6 +9,7 @@
 
 #include "engine/optim/arguments.h"
 #include "engine/optim/moments.h"
+#include "engine/optim/scaled_norm.h"
 #include "engine/optim/slots_by_leaf.h"
 
 // Optimizers whose squares are kept as one number for each slice.
@@ -32,30 +33,36 @@ std::optional<Dimensions> dimensions_of(const Array& leaf, const FactoredRmsOpti
 }
 
 Tree first_slots(const Array& leaf, const FactoredRmsOptions& options) {
-  const DType dtype = real(wide(leaf)).dtype();
+  // In float64: squares of large gradients are beyond float32.
   const auto dimensions = dimensions_of(leaf, options);
-  if (!dimensions) return Tree::dict({{"all", Tree(zeros(leaf.shape(), dtype))}});
-  return Tree::dict({{"row", Tree(zeros(leaf.shape().erase(dimensions->largest), dtype))},
-                     {"column", Tree(zeros(leaf.shape().erase(dimensions->second), dtype))}});
+  if (!dimensions) return Tree::dict({{"all", Tree(zeros(leaf.shape(), float64))}});
+  return Tree::dict({{"row", Tree(zeros(leaf.shape().erase(dimensions->largest), float64))},
+                     {"column", Tree(zeros(leaf.shape().erase(dimensions->second), float64))}});
 }
 
 /// The leaf's update and its slots; `share` is that of the old squares.
 std::pair<Array, Tree> factored_update(const Array& g, const Tree& slots, const Array& share,
                                        const FactoredRmsOptions& options) {
-  const Array squares = magnitude_squared(g) + options.epsilon;
-  const auto next = [&](const std::string& name, const Array& now) {
-    return times(share, slots.at(name).array()) + times(1.0 - share, now);
+  const auto next = [&](const std::string& name, const Array& squares) {
+    return share * slots.at(name).array() + (1.0 - share) * (squares + options.epsilon);
   };
+  const DType dtype = real(g).dtype();
   const auto dimensions = dimensions_of(g, options);
   if (!dimensions) {
-    const Array all = next("all", squares);
-    return {g * rsqrt(all), Tree::dict({{"all", Tree(all)}})};
+    const DType wide = is_complex(g.dtype()) ? complex128 : float64;
+    const Array all = next("all", magnitude_squared(convert(g, wide)));
+    return {g * convert(rsqrt(all), dtype), Tree::dict({{"all", Tree(all)}})};
   }
   const auto [second, largest] = *dimensions;
-  const Array row = next("row", mean(squares, {{largest}}));
-  const Array column = next("column", mean(squares, {{second}}));
+  const auto mean_along = [&](std::int64_t dimension) {
+    if (!is_complex(g.dtype())) return wide_mean_of_squares(g, dimension);
+    return wide_mean_of_squares(real(g), dimension) + wide_mean_of_squares(imag(g), dimension);
+  };
+  const Array row = next("row", mean_along(largest));
+  const Array column = next("column", mean_along(second));
   const Array typical = mean(row, {{second > largest ? second - 1 : second}}, true);
-  const Array update = g * expand_dims(rsqrt(row / typical), {largest}) * expand_dims(rsqrt(column), {second});
+  const Array update = g * expand_dims(convert(rsqrt(row / typical), dtype), {largest}) *
+                       expand_dims(convert(rsqrt(column), dtype), {second});
   return {update, Tree::dict({{"row", Tree(row)}, {"column", Tree(column)}})};
 }
 

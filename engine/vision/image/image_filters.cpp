@@ -137,12 +137,13 @@ Array ssim(const ArrayOperand& a, const ArrayOperand& b, const SsimOptions& opti
     throw ValueError(fmt::format("{}: deviation is {}; expected a number above 0", op, options.deviation));
   }
   const DType dtype = api::inexact(promote(a.dtype(), b.dtype()));
-  const Array x = as_batch(op, convert(a, dtype)), y = as_batch(op, convert(b, dtype));
+  // Variances are differences of averages, of which float32 leaves nothing where the mean is 1000 deviations.
+  const Array x = as_batch(op, convert(a, float64)), y = as_batch(op, convert(b, float64));
   if (x.dim(1) < options.window || x.dim(2) < options.window) {
     throw ShapeError(fmt::format("{}: images are {}, the window {} x {}; expected images that it fits in", op,
                                  to_string(a.type()), options.window, options.window));
   }
-  const Array kernel = gaussian_window(options.window, full({}, options.deviation, dtype));
+  const Array kernel = gaussian_window(options.window, full({}, options.deviation, float64));
   const auto mean_of = [&](const Array& values) { return separably(values, kernel, kernel, "VALID"); };
   const Array of_x = mean_of(x), of_y = mean_of(y);
   const Array variance_x = mean_of(square(x)) - square(of_x), variance_y = mean_of(square(y)) - square(of_y);
@@ -153,7 +154,7 @@ Array ssim(const ArrayOperand& a, const ArrayOperand& b, const SsimOptions& opti
                       ((square(of_x) + square(of_y) + c1) * (variance_x + variance_y + c2));
   std::vector<std::int64_t> rows = a.shape().to_vector();
   rows.resize(rows.size() - 3);
-  return reshape(mean(alike, Axes{1, 2, 3}), rows);
+  return reshape(convert(mean(alike, Axes{1, 2, 3}), dtype), rows);
 }
 
 Array psnr(const ArrayOperand& a, const ArrayOperand& b, const Operand& max_value) {
