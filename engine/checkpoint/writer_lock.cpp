@@ -46,7 +46,8 @@ bool is_at(const std::filesystem::path& path, int descriptor) {
 
 int open_lock_file(const std::filesystem::path& path) {
   try {
-    return files::open_or_create(path, O_RDWR).release();
+    // Whoever can open it can lock it: nobody but this user.
+    return files::open_or_create(path, O_RDWR, 0600).release();
   } catch (const files::FileError& error) {
     refuse(path, "cannot be opened: " + error.why());
   }
@@ -100,7 +101,7 @@ WriterLock& WriterLock::operator=(WriterLock&& other) noexcept {
 WriterLock::~WriterLock() {
   if (descriptor_ < 0) return;
   if (owner_ == getpid()) unlink(path_.c_str());
-  files::close_locked(descriptor_, owner_);
+  static_cast<void>(files::close_locked(descriptor_, owner_));  // it holds a name, nothing that could be lost
 }
 
 }  // namespace lockstep::checkpoint

@@ -212,8 +212,7 @@ int train(const TrainArguments& a, const std::function<void(const Dataset&)>& ch
     if (quiet) return;
     if (a.resume) {
       folder.write(manifest, config);
-      std::error_code ignored;
-      std::filesystem::remove(folder.result(), ignored);  // of fewer steps
+      folder.remove_result();  // of fewer steps
     }
     fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch,
                mesh.shards(), steps);

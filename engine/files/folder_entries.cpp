@@ -9,11 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/files/open_file.h"
+
 namespace lockstep::files {
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  return names_in(folder, ignored);
+  std::error_code error;
+  std::vector<std::string> names = names_in(folder, error);
+  if (!error || error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) return names;
+  throw FileError(folder, "looked through", error.message(), error.value());
 }
 
 std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& error) {
@@ -37,7 +41,8 @@ int remove_tree(const std::filesystem::path& path) {
   if (lstat(path.c_str(), &status) != 0) return errno == ENOENT ? 0 : errno;
   if (!S_ISDIR(status.st_mode)) return unlink(path.c_str()) == 0 || errno == ENOENT ? 0 : errno;
   int error = 0;
-  for (const std::string& name : names_in(path)) {
+  std::error_code unread;  // it cannot be removed then, either
+  for (const std::string& name : names_in(path, unread)) {
     const int failed = remove_tree(path / name);
     if (error == 0) error = failed;
   }

@@ -131,7 +131,7 @@ class Watcher {
       seccomp_notif_resp answer{};
       answer.id = given.id;
       if (fails(given)) {
-        answer.error = -call_.error();
+        answer.error = -call_.error;
       } else {
         answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
       }
@@ -148,9 +148,9 @@ class Watcher {
       if (!has_begun_) return false;
     }
     if (call_.kind->of_files && !process.is_file(static_cast<int>(given.data.args[0]))) return false;
-    if (counted_.calls++ != call_.nth) return false;
-    counted_.failed = process.described(given.data);
-    return true;
+    const long number = counted_.calls++;
+    if (number == call_.nth) counted_.failed = process.described(given.data);
+    return number == call_.nth || (call_.lasts && call_.nth >= 0 && number > call_.nth);
   }
 
   int listener_;
@@ -211,6 +211,7 @@ int received_descriptor(int socket) {
 
 /// The process beside the program; it has none of its files open.
 [[noreturn]] void watch_and_record(int socket, const FailingCall& call, const fs::path& program, const fs::path& record) {
+  ::setsid();  // a launcher that ends all of its job leaves it alone
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {0, 1, 2}) ::dup2(nothing, standard);
   ::dup2(socket, 3);
@@ -300,7 +301,7 @@ const std::vector<CallKind>& call_kinds() {
        .errors = {EPERM}},
       {.name = "thread", .numbers = {SYS_clone, SYS_clone3}, .errors = {EAGAIN}},
       {.name = "memfd", .numbers = {SYS_memfd_create}, .errors = {ENOMEM, EMFILE}},
-      {.name = "random", .numbers = {SYS_getrandom}, .errors = {EINTR, ENOSYS}},
+      {.name = "random", .numbers = {SYS_getrandom}, .errors = {ENOSYS, EINTR}},
   };
   return kinds;
 }
@@ -318,7 +319,8 @@ const std::string& no_watched_calls() {
 
 std::string with_failing_call(const FailingCall& call, const fs::path& program, const fs::path& record) {
   return "env LOCKSTEP_FAILING_KIND=" + std::string(call.kind->name) + " LOCKSTEP_FAILING_CALL=" +
-         std::to_string(call.nth) + " LOCKSTEP_FAILING_PROGRAM=" + fs::canonical(program).string() +
+         std::to_string(call.nth) + " LOCKSTEP_FAILING_ERROR=" + std::to_string(call.error) +
+         " LOCKSTEP_FAILING_LASTS=" + (call.lasts ? "1" : "0") + " LOCKSTEP_FAILING_PROGRAM=" + fs::canonical(program).string() +
          " LOCKSTEP_FAILING_RECORD=" + record.string() + " " + fs::read_symlink("/proc/self/exe").string() +
          " --no-skip -tc=failing_call -- ";
 }
@@ -338,9 +340,12 @@ std::optional<CountedCalls> counted_calls(const fs::path& record) {
 // Becomes the program that its command line names after "--", with the call that fails.
 TEST_CASE("failing_call" * doctest::skip()) {
   using namespace lockstep::tests;
-  const FailingCall call{&kind_of(setting("LOCKSTEP_FAILING_KIND")), std::stol(setting("LOCKSTEP_FAILING_CALL"))};
+  const FailingCall call{.kind = &kind_of(setting("LOCKSTEP_FAILING_KIND")),
+                         .nth = std::stol(setting("LOCKSTEP_FAILING_CALL")),
+                         .error = std::stoi(setting("LOCKSTEP_FAILING_ERROR")),
+                         .lasts = *setting("LOCKSTEP_FAILING_LASTS") == '1'};
   const std::filesystem::path program = setting("LOCKSTEP_FAILING_PROGRAM"), record = setting("LOCKSTEP_FAILING_RECORD");
-  for (const char* const name : {"KIND", "CALL", "PROGRAM", "RECORD"}) {
+  for (const char* const name : {"KIND", "CALL", "ERROR", "LASTS", "PROGRAM", "RECORD"}) {
     ::unsetenv(("LOCKSTEP_FAILING_" + std::string(name)).c_str());
   }
   std::ifstream file("/proc/self/cmdline");

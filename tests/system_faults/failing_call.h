@@ -9,8 +9,7 @@
 
 namespace lockstep::tests {
 
-/// Calls of the system that do the same, and the errors with which they may fail: the n-th one with error n, from the
-/// beginning again where there are fewer.
+/// Calls of the system that do the same, and the errors with which they may fail.
 struct CallKind {
   std::string_view name;
   std::vector<int> numbers;
@@ -23,7 +22,8 @@ const std::vector<CallKind>& call_kinds();
 struct FailingCall {
   const CallKind* kind;
   long nth = -1;
-  int error() const { return kind->errors[static_cast<std::size_t>(nth) % kind->errors.size()]; }
+  int error = 0;
+  bool lasts = false;  ///< All that come after it fail, too.
 };
 
 /// What is known of a program's calls of a kind at its end.
