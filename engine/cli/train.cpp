@@ -168,10 +168,11 @@ int signal_of_any(const StopSignals& signals) {
 void say_stopped(const TrainArguments& a, std::int64_t step, const std::filesystem::path& saved, int signal) {
   world()->run_on_first("saying how to go on", [&] {
     std::fflush(stdout);
-    fmt::print(stderr,
-               "lockstep: {} stopped the run after step {}, which is saved in {}; to go on: lockstep train --config {} "
-               "--resume --run {}\n",
-               name_of_signal(signal), step, saved.string(), config_of(a.run).string(), a.run.string());
+    const std::string text = fmt::format(
+        "lockstep: {} stopped the run after step {}, which is saved in {}; to go on: lockstep train --config {} "
+        "--resume --run {}\n",
+        name_of_signal(signal), step, saved.string(), config_of(a.run).string(), a.run.string());
+    static_cast<void>(std::fputs(text.c_str(), stderr));  // a terminal that is gone changes no exit code
   });
 }
 
