@@ -20,7 +20,9 @@ namespace lockstep::checkpoint {
 namespace {
 
 [[noreturn]] void fail_to_commit(const std::filesystem::path& path, const std::string& doing) {
-  throw CheckpointError("[checkpoint] " + path.string() + " cannot be " + doing + ": " + std::strerror(errno));
+  const int error = errno;
+  throw CheckpointError("[checkpoint] " + path.string() + " cannot be " + doing + ": " + std::strerror(error) +
+                        std::string(files::remedy_of(error)));
 }
 
 void sync_folder(const std::filesystem::path& folder) {

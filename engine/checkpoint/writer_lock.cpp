@@ -49,7 +49,7 @@ int open_lock_file(const std::filesystem::path& path) {
     // Whoever can open it can lock it: nobody but this user.
     return files::open_or_create(path, O_RDWR, 0600).release();
   } catch (const files::FileError& error) {
-    refuse(path, "cannot be opened: " + error.why());
+    refuse(path, "cannot be opened: " + error.why() + std::string(files::remedy_of(error.error())));
   }
 }
 
@@ -85,7 +85,7 @@ WriterLock::WriterLock(const std::filesystem::path& folder)
   if (written) return;
   const int error = errno;
   close(descriptor_);
-  refuse(path_, fmt::format("cannot be written: {}", std::strerror(error)));
+  refuse(path_, fmt::format("cannot be written: {}{}", std::strerror(error), files::remedy_of(error)));
 }
 
 WriterLock::WriterLock(WriterLock&& other) noexcept

@@ -25,9 +25,7 @@ bool is_there(const fs::path& path) {
 }
 
 /// What cannot be looked at is not taken for one: who then writes there is told why that cannot be.
-bool is_other_than_folder(const fs::path& path) {
-  return is_there(path) && type_of(path) != fs::file_type::directory;
-}
+bool is_other_than_folder(const fs::path& path) { return is_there(path) && type_of(path) != fs::file_type::directory; }
 
 fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 

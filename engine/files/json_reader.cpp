@@ -84,7 +84,8 @@ std::optional<Value> parse_file(const std::filesystem::path& file) {
   try {
     return parse(files::read_text(file)).value;
   } catch (const files::FileError& error) {
-    if (error.error() == ENOENT || error.error() == ENOTDIR) return std::nullopt;
+    const bool is_folder = error.error() == 0 && files::foreign_kind(file).empty();
+    if (is_folder || error.error() == ENOENT || error.error() == ENOTDIR) return std::nullopt;
     throw DataError(error.what());
   }
 }

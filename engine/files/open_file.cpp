@@ -113,8 +113,28 @@ std::string unforeseen_suffix(const std::filesystem::path& folder) {
 
 }  // namespace
 
+std::string_view remedy_of(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free the disk";
+    case EMFILE:
+    case ENFILE:
+      return "; raise the limit of open files (ulimit -n)";
+    case EACCES:
+    case EPERM:
+      return "; let this user do that";
+    case EROFS:
+      return "; name a place that may be written";
+    case EIO:
+      return "; the disk or its file system fails, look at it";
+    default:
+      return "";
+  }
+}
+
 FileError::FileError(std::filesystem::path file, std::string doing, std::string why, int error)
-    : Error(file.string() + " cannot be " + doing + ": " + why),
+    : Error(file.string() + " cannot be " + doing + ": " + why + std::string(remedy_of(error))),
       path_(std::move(file)),
       doing_(std::move(doing)),
       why_(std::move(why)),

@@ -16,6 +16,9 @@
 
 namespace lockstep::files {
 
+/// What to do about an error of the system, behind its text: "; free the disk". Empty where that hangs on what was done.
+std::string_view remedy_of(int error);
+
 /// A file that could not be opened, read or written. Whoever knows what the file is for makes an error of its own kind of it.
 class LOCKSTEP_API FileError : public Error {
  public:

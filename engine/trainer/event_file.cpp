@@ -94,7 +94,8 @@ double wall_time() {
 }
 
 [[noreturn]] void fail_to_write_events(const std::filesystem::path& path, const files::FileError& error) {
-  throw CheckpointError("[tensor_board] " + path.string() + " cannot be written: " + error.why());
+  throw CheckpointError("[tensor_board] " + path.string() + " cannot be written: " + error.why() +
+                        std::string(files::remedy_of(error.error())));
 }
 
 std::string host_name() {

@@ -26,7 +26,8 @@ auto as_log(const std::filesystem::path& path, const Work& work) {
   try {
     return work();
   } catch (const files::FileError& error) {
-    throw CheckpointError("[fit] " + path.string() + " cannot be written: " + error.why());
+    throw CheckpointError("[fit] " + path.string() + " cannot be written: " + error.why() +
+                          std::string(files::remedy_of(error.error())));
   }
 }
 

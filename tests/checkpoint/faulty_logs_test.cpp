@@ -26,7 +26,8 @@ TEST_CASE("a log that cannot be closed is an error that names it, and is closed 
   const auto path = [&](const char* name) { return folder.path() / name; };
   const std::vector<Logger> loggers = {
       {std::make_shared<callbacks::CsvLogger>(path("a.csv")), "a.csv cannot be closed: No space left on device"},
-      {std::make_shared<callbacks::JsonLinesLogger>(path("b.jsonl")), "b.jsonl cannot be closed: No space left on device"},
+      {std::make_shared<callbacks::JsonLinesLogger>(path("b.jsonl")),
+       "b.jsonl cannot be closed: No space left on device"},
       {std::make_shared<callbacks::BitTrace>(path("c.csv")), "c.csv cannot be closed: No space left on device"},
       {std::make_shared<callbacks::TensorBoard>(path("events")), " cannot be closed: No space left on device"},
   };

@@ -247,7 +247,8 @@ TEST_CASE("while nobody exchanges a run's files for links, root's job writes thr
   std::printf("files exchanged for links: %d commands went on, %d were refused\n", went_on, refused);
 }
 
-TEST_CASE("a job of root in a temporary folder of all writes through nothing that nobody planted, and nobody reads it") {
+TEST_CASE(
+    "a job of root in a temporary folder of all writes through nothing that nobody planted, and nobody reads it") {
   if (::geteuid() != 0) return skip(only_root);
   if (!can_launch()) return skip(no_launcher());
   const NobodysFolder folder;
@@ -307,7 +308,8 @@ TEST_CASE("nobody neither locks a run that root writes, nor reads its lock, nor 
       {"the process's memory",
        [&] { return ::open(("/proc/" + std::to_string(root) + "/mem").c_str(), O_RDONLY) >= 0 ? 0 : errno; }, EACCES},
       {"the process's secret",
-       [&] { return ::open(("/proc/" + std::to_string(root) + "/environ").c_str(), O_RDONLY) >= 0 ? 0 : errno; }, EACCES},
+       [&] { return ::open(("/proc/" + std::to_string(root) + "/environ").c_str(), O_RDONLY) >= 0 ? 0 : errno; },
+       EACCES},
   };
   for (const Attempt& attempt : attempts) {
     CAPTURE(attempt.what);

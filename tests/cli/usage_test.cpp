@@ -124,7 +124,8 @@ TEST_CASE("info names versions, processor, devices, backends, communicators and 
 }
 
 TEST_CASE("an error whose text cannot be printed ends with its exit code all the same") {
-  for (const std::string arguments : {"train --modle mlp", "report /nowhere", "train --model mlp --data-dir /nowhere --run r"}) {
+  for (const std::string arguments :
+       {"train --modle mlp", "report /nowhere", "train --model mlp --data-dir /nowhere --run r"}) {
     CAPTURE(arguments);
     CHECK(run_shell("sh -c '" LOCKSTEP_PROGRAM " " + arguments + " 2>/dev/full'").code == 2);
   }

@@ -13,9 +13,7 @@ namespace lockstep::tests {
 
 constexpr uid_t nobody = 65534;
 
-inline bool become_nobody() {
-  return ::setgroups(0, nullptr) == 0 && ::setgid(nobody) == 0 && ::setuid(nobody) == 0;
-}
+inline bool become_nobody() { return ::setgroups(0, nullptr) == 0 && ::setgid(nobody) == 0 && ::setuid(nobody) == 0; }
 
 /// What `work` returns in a process of user nobody; 254 where there can be none.
 inline int as_nobody(const std::function<int()>& work) {

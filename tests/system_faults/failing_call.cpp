@@ -47,15 +47,15 @@ struct PathArguments {
 /// Calls that name what they are of by a path; of others the first argument is a descriptor.
 const std::vector<PathArguments>& path_calls() {
   static const std::vector<PathArguments> calls = {
-      {SYS_openat, "openat", 0, 1},         {SYS_openat2, "openat2", 0, 1},     {SYS_renameat, "renameat", 0, 1},
-      {SYS_renameat2, "renameat2", 0, 1},   {SYS_linkat, "linkat", 0, 1},       {SYS_symlinkat, "symlinkat", -1, 0},
-      {SYS_unlinkat, "unlinkat", 0, 1},     {SYS_mkdirat, "mkdirat", 0, 1},     {SYS_newfstatat, "fstatat", 0, 1},
-      {SYS_statx, "statx", 0, 1},           {SYS_fchmodat, "fchmodat", 0, 1},   {SYS_truncate, "truncate", -1, 0},
+      {SYS_openat, "openat", 0, 1},       {SYS_openat2, "openat2", 0, 1},   {SYS_renameat, "renameat", 0, 1},
+      {SYS_renameat2, "renameat2", 0, 1}, {SYS_linkat, "linkat", 0, 1},     {SYS_symlinkat, "symlinkat", -1, 0},
+      {SYS_unlinkat, "unlinkat", 0, 1},   {SYS_mkdirat, "mkdirat", 0, 1},   {SYS_newfstatat, "fstatat", 0, 1},
+      {SYS_statx, "statx", 0, 1},         {SYS_fchmodat, "fchmodat", 0, 1}, {SYS_truncate, "truncate", -1, 0},
 #ifdef SYS_open
-      {SYS_open, "open", -1, 0},            {SYS_creat, "creat", -1, 0},        {SYS_rename, "rename", -1, 0},
-      {SYS_link, "link", -1, 0},            {SYS_symlink, "symlink", -1, 0},    {SYS_unlink, "unlink", -1, 0},
-      {SYS_rmdir, "rmdir", -1, 0},          {SYS_mkdir, "mkdir", -1, 0},        {SYS_stat, "stat", -1, 0},
-      {SYS_lstat, "lstat", -1, 0},          {SYS_chmod, "chmod", -1, 0},
+      {SYS_open, "open", -1, 0},          {SYS_creat, "creat", -1, 0},      {SYS_rename, "rename", -1, 0},
+      {SYS_link, "link", -1, 0},          {SYS_symlink, "symlink", -1, 0},  {SYS_unlink, "unlink", -1, 0},
+      {SYS_rmdir, "rmdir", -1, 0},        {SYS_mkdir, "mkdir", -1, 0},      {SYS_stat, "stat", -1, 0},
+      {SYS_lstat, "lstat", -1, 0},        {SYS_chmod, "chmod", -1, 0},
 #endif
   };
   return calls;
@@ -107,7 +107,8 @@ class Watched {
     }
     if (call.nr == SYS_mmap) {
       const int file = static_cast<int>(call.args[4]);
-      return "mmap of " + std::to_string(call.args[1]) + " bytes " + (file < 0 ? "" : read_link(descriptor(file)).string());
+      return "mmap of " + std::to_string(call.args[1]) + " bytes " +
+             (file < 0 ? "" : read_link(descriptor(file)).string());
     }
     return "call " + std::to_string(call.nr) + " " + read_link(descriptor(static_cast<int>(call.args[0]))).string();
   }
@@ -172,8 +173,7 @@ int filter_calls(const std::vector<int>& numbers) {
   program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
-  return static_cast<int>(
-      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter));
+  return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter));
 }
 
 void send_descriptor(int socket, int descriptor) {
@@ -210,7 +210,8 @@ int received_descriptor(int socket) {
 }
 
 /// The process beside the program; it has none of its files open.
-[[noreturn]] void watch_and_record(int socket, const FailingCall& call, const fs::path& program, const fs::path& record) {
+[[noreturn]] void watch_and_record(int socket, const FailingCall& call, const fs::path& program,
+                                   const fs::path& record) {
   ::setsid();  // a launcher that ends all of its job leaves it alone
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {0, 1, 2}) ::dup2(nothing, standard);
@@ -246,7 +247,10 @@ const std::vector<CallKind>& call_kinds() {
 #endif
        },
        .errors = {EMFILE, EIO, EACCES}},
-      {.name = "read", .numbers = {SYS_read, SYS_pread64, SYS_readv, SYS_preadv}, .errors = {EIO, EINTR}, .of_files = true},
+      {.name = "read",
+       .numbers = {SYS_read, SYS_pread64, SYS_readv, SYS_preadv},
+       .errors = {EIO, EINTR},
+       .of_files = true},
       {.name = "write",
        .numbers = {SYS_write, SYS_pwrite64, SYS_writev, SYS_pwritev},
        .errors = {ENOSPC, EIO, EINTR},
@@ -312,15 +316,18 @@ const std::string& no_watched_calls() {
     if (process == 0) ::_exit(filter_calls({SYS_symlinkat}) < 0 ? 1 : 0);
     int status = 0;
     ::waitpid(process, &status, 0);
-    return status == 0 ? std::string() : std::string("this system lets no process answer another one's calls (seccomp)");
+    return status == 0 ? std::string()
+                       : std::string("this system lets no process answer another one's calls (seccomp)");
   }();
   return reason;
 }
 
 std::string with_failing_call(const FailingCall& call, const fs::path& program, const fs::path& record) {
-  return "env LOCKSTEP_FAILING_KIND=" + std::string(call.kind->name) + " LOCKSTEP_FAILING_CALL=" +
-         std::to_string(call.nth) + " LOCKSTEP_FAILING_ERROR=" + std::to_string(call.error) +
-         " LOCKSTEP_FAILING_LASTS=" + (call.lasts ? "1" : "0") + " LOCKSTEP_FAILING_PROGRAM=" + fs::canonical(program).string() +
+  return "env LOCKSTEP_FAILING_KIND=" + std::string(call.kind->name) +
+         " LOCKSTEP_FAILING_CALL=" + std::to_string(call.nth) +
+         " LOCKSTEP_FAILING_ERROR=" + std::to_string(call.error) +
+         " LOCKSTEP_FAILING_LASTS=" + (call.lasts ? "1" : "0") +
+         " LOCKSTEP_FAILING_PROGRAM=" + fs::canonical(program).string() +
          " LOCKSTEP_FAILING_RECORD=" + record.string() + " " + fs::read_symlink("/proc/self/exe").string() +
          " --no-skip -tc=failing_call -- ";
 }
@@ -344,7 +351,8 @@ TEST_CASE("failing_call" * doctest::skip()) {
                          .nth = std::stol(setting("LOCKSTEP_FAILING_CALL")),
                          .error = std::stoi(setting("LOCKSTEP_FAILING_ERROR")),
                          .lasts = *setting("LOCKSTEP_FAILING_LASTS") == '1'};
-  const std::filesystem::path program = setting("LOCKSTEP_FAILING_PROGRAM"), record = setting("LOCKSTEP_FAILING_RECORD");
+  const std::filesystem::path program = setting("LOCKSTEP_FAILING_PROGRAM"),
+                              record = setting("LOCKSTEP_FAILING_RECORD");
   for (const char* const name : {"KIND", "CALL", "ERROR", "LASTS", "PROGRAM", "RECORD"}) {
     ::unsetenv(("LOCKSTEP_FAILING_" + std::string(name)).c_str());
   }

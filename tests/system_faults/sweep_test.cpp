@@ -170,7 +170,8 @@ std::string wrong_with_rest(const fs::path& folder, Tally& tally) {
   } else {
     if (has_checkpoint) return "a checkpoint is there, and is not resumed: " + ended.err;
     if (!has(ended.err, "holds no checkpoint to resume")) return "it cannot be resumed: " + ended.err;
-    if (fs::exists(folder / "run") && !fs::is_empty(folder / "run")) return "it began a run that cannot go on: " + ended.err;
+    if (fs::exists(folder / "run") && !fs::is_empty(folder / "run"))
+      return "it began a run that cannot go on: " + ended.err;
     fs::remove(folder / "run");
     ended = run_well(folder, "--steps 6");
     ++tally.begun_again;
@@ -197,8 +198,7 @@ void try_call(const FailingCall& call, const Scenario& scenario, Tally& tally, s
   const TemporaryFolder folder;
   prepare(scenario, folder.path());
   const fs::path record = folder.path() / "record";
-  const Ended ended =
-      run_in(folder.path(), command_of(scenario, with_failing_call(call, LOCKSTEP_PROGRAM, record)));
+  const Ended ended = run_in(folder.path(), command_of(scenario, with_failing_call(call, LOCKSTEP_PROGRAM, record)));
   const auto counted = counted_calls(record);
   Tally own;
   std::string wrong = wrong_with_end(ended, *call.kind, scenario);
