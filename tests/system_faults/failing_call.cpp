@@ -18,7 +18,6 @@
 #include <thread>
 #include <utility>
 
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -342,17 +341,12 @@ std::optional<CountedCalls> counted_calls(const fs::path& record) {
   return counted;
 }
 
-}  // namespace lockstep::tests
-
-// Becomes the program that its command line names after "--", with the call that fails.
-TEST_CASE("failing_call" * doctest::skip()) {
-  using namespace lockstep::tests;
+void become_failing_program() {
   const FailingCall call{.kind = &kind_of(setting("LOCKSTEP_FAILING_KIND")),
                          .nth = std::stol(setting("LOCKSTEP_FAILING_CALL")),
                          .error = std::stoi(setting("LOCKSTEP_FAILING_ERROR")),
                          .lasts = *setting("LOCKSTEP_FAILING_LASTS") == '1'};
-  const std::filesystem::path program = setting("LOCKSTEP_FAILING_PROGRAM"),
-                              record = setting("LOCKSTEP_FAILING_RECORD");
+  const fs::path program = setting("LOCKSTEP_FAILING_PROGRAM"), record = setting("LOCKSTEP_FAILING_RECORD");
   for (const char* const name : {"KIND", "CALL", "ERROR", "LASTS", "PROGRAM", "RECORD"}) {
     ::unsetenv(("LOCKSTEP_FAILING_" + std::string(name)).c_str());
   }
@@ -365,10 +359,13 @@ TEST_CASE("failing_call" * doctest::skip()) {
   file.close();
 
   std::array<int, 2> sockets{};
-  REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) == 0);
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) != 0)
+    throw std::runtime_error("no sockets");
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // where a system lets only parents look at a process's memory
   if (::fork() == 0) watch_and_record(sockets[1], call, program, record);
   send_descriptor(sockets[0], filter_calls(call.kind->numbers));
   ::execv(program.c_str(), arguments.data() + 1);
-  FAIL("the program cannot be started");
+  throw std::runtime_error(program.string() + " cannot be started");
 }
+
+}  // namespace lockstep::tests

@@ -40,6 +40,10 @@ const std::string& no_watched_calls();
 std::string with_failing_call(const FailingCall& call, const std::filesystem::path& program,
                               const std::filesystem::path& record);
 
+/// Becomes the program that this process's command line names after "--", of which the call fails: the test case
+/// "failing_call", which such a command starts, does no more.
+void become_failing_program();
+
 /// What is in a record, which may take a moment; none where it does not come.
 std::optional<CountedCalls> counted_calls(const std::filesystem::path& record);
 

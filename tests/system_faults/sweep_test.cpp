@@ -264,6 +264,8 @@ void sweep(const Scenario& scenario) {
 
 }  // namespace
 
+TEST_CASE("failing_call" * doctest::skip()) { become_failing_program(); }
+
 TEST_CASE("a training of which any call of the system fails ends with a clear error or goes on") {
   sweep({.name = "a training"});
 }
