@@ -80,9 +80,12 @@ WriterLock::WriterLock(const std::filesystem::path& folder)
     close(descriptor_);
     throw;
   }
-  const bool written = ftruncate(descriptor_, 0) == 0 &&
-                       pwrite(descriptor_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
-  if (written) return;
+  for (int tries = 0; tries < 100; ++tries) {
+    const bool written = ftruncate(descriptor_, 0) == 0 &&
+                         pwrite(descriptor_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+    if (written) return;
+    if (errno != EINTR) break;
+  }
   const int error = errno;
   close(descriptor_);
   refuse(path_, fmt::format("cannot be written: {}{}", std::strerror(error), files::remedy_of(error)));

@@ -40,9 +40,10 @@ int remove_tree(const std::filesystem::path& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return errno == ENOENT ? 0 : errno;
   if (!S_ISDIR(status.st_mode)) return unlink(path.c_str()) == 0 || errno == ENOENT ? 0 : errno;
-  int error = 0;
-  std::error_code unread;  // it cannot be removed then, either
-  for (const std::string& name : names_in(path, unread)) {
+  std::error_code unread;
+  const std::vector<std::string> names = names_in(path, unread);
+  int error = unread.value();
+  for (const std::string& name : names) {
     const int failed = remove_tree(path / name);
     if (error == 0) error = failed;
   }
