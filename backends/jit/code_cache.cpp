@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <exception>
+#include <string>
 #include <type_traits>
 #include <utility>
+
+#include <lockstep/backend/isa.h>
+#include <lockstep/error.h>
 
 namespace lockstep::backend::jit {
 namespace {
@@ -44,8 +48,11 @@ bool runs(Isa isa) {
   std::int64_t numbers[] = {1, 1, reinterpret_cast<std::int64_t>(&in), reinterpret_cast<std::int64_t>(&out), 0, 0};
   try {
     generate(loop, isa)->run(numbers);
-  } catch (const std::exception&) {
-    return false;
+  } catch (const std::exception& error) {
+    if (!may_execute_written_pages()) return false;
+    // Which kernels a training has must not hang on what memory there was as it began.
+    throw BackendError(std::string("jit: the system gives no memory for machine code: ") + error.what() +
+                       "; end other programs, or raise this process's limit (ulimit -v)");
   }
   return out == 3.0F;
 }

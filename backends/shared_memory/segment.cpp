@@ -37,7 +37,10 @@ std::uint64_t file_bytes(int processes) {
 /// Reading beyond the end would end the process.
 File of_length(File file, std::uint64_t bytes) {
   struct stat status {};
-  if (::fstat(file.descriptor(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) == bytes) return file;
+  if (::fstat(file.descriptor(), &status) != 0) {
+    throw CommunicatorError(std::string("shared_memory: process 0's file cannot be examined: ") + std::strerror(errno));
+  }
+  if (static_cast<std::uint64_t>(status.st_size) == bytes) return file;
   throw CommunicatorError("shared_memory: process 0's file has " + std::to_string(status.st_size) +
                           " bytes, expected " + std::to_string(bytes) + "; let all processes run the same program.");
 }

@@ -166,7 +166,7 @@ void BlockFiles::check_no_more_files() const {
   for (const auto& [path, blocks] : blocks_) {
     for (const Block& block : blocks) known.insert(block.file);
   }
-  for (const std::string& file : files::names_in(folder_)) {
+  for (const std::string& file : names_in(folder_)) {
     if (!file.starts_with("blocks-") || known.contains(file)) continue;
     fail_in_blocks(folder_, "its index has no block of " + file +
                                 ", which lies beside it; take away what is of another checkpoint");

@@ -20,7 +20,9 @@ namespace lockstep::checkpoint {
 namespace {
 
 [[noreturn]] void fail_to_commit(const std::filesystem::path& path, const std::string& doing) {
-  throw CheckpointError("[checkpoint] " + path.string() + " cannot be " + doing + ": " + std::strerror(errno));
+  const int error = errno;
+  throw CheckpointError("[checkpoint] " + path.string() + " cannot be " + doing + ": " + std::strerror(error) +
+                        std::string(files::remedy_of(error)));
 }
 
 void sync_folder(const std::filesystem::path& folder) {
@@ -70,12 +72,17 @@ void refuse_foreign(const std::filesystem::path& path) {
                         "; expected a folder of its own, take it away, or name another one");
 }
 
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  return files::with_error<CheckpointError>("checkpoint", [&] { return files::names_in(folder); });
+}
+
 void make_folder(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
   make_folder(folder.parent_path());
   if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) fail_to_commit(folder, "made");
-  if (!std::filesystem::is_directory(folder, ignored)) {
+  if (!std::filesystem::is_directory(folder, error)) {
+    if (error) throw CheckpointError("[checkpoint] " + folder.string() + " cannot be examined: " + error.message());
     throw CheckpointError("[checkpoint] " + folder.string() + " is no folder; name another one");
   }
   sync_folder(parent_of(folder));
@@ -87,7 +94,7 @@ void remove_remains(const std::filesystem::path& folder, const std::string& begi
 
 void restore_replaced(const std::filesystem::path& folder, const std::string& beginning) {
   const std::string suffix = std::string(".") + replaced;
-  for (const std::string& name : files::names_in(folder)) {
+  for (const std::string& name : names_in(folder)) {
     if (!files::is_hidden_name(name, beginning, false) || !name.ends_with(suffix)) continue;
     const std::filesystem::path target = folder / name.substr(1, name.size() - 1 - suffix.size());
     std::error_code ignored;

@@ -45,6 +45,9 @@ class CommittedFolder {
 /// Throws CheckpointError where a link, a FIFO, a device or a socket is there.
 void refuse_foreign(const std::filesystem::path& path);
 
+/// What is in a folder; nothing where there is none. Throws CheckpointError where it cannot be read.
+std::vector<std::string> names_in(const std::filesystem::path& folder);
+
 /// Makes a folder and its parents, each durable in its own. Throws CheckpointError naming folder and system error.
 void make_folder(const std::filesystem::path& folder);
 

@@ -26,7 +26,6 @@
 #include "engine/checkpoint/pace.h"
 #include "engine/checkpoint/write.h"
 #include "engine/core/process_end.h"
-#include "engine/files/folder_entries.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -93,7 +92,7 @@ struct Manager::Impl {
 
   std::vector<std::int64_t> steps() const {
     std::vector<std::int64_t> found;
-    for (const std::string& name : files::names_in(folder)) {
+    for (const std::string& name : names_in(folder)) {
       if (const auto step = step_in(name)) found.push_back(*step);
     }
     std::ranges::sort(found);
@@ -163,6 +162,7 @@ struct Manager::Impl {
   void remove_what_no_rule_keeps() {
     if (!has_rules()) return;
     const std::vector<std::int64_t> all = steps();
+    if (all.empty()) return;
     const auto last = static_cast<std::size_t>(options.keep_last);
     std::set<std::int64_t> kept(all.end() - static_cast<std::ptrdiff_t>(std::min(last, all.size())), all.end());
     kept.insert(all.back());  // what was just saved

@@ -46,9 +46,10 @@ bool is_at(const std::filesystem::path& path, int descriptor) {
 
 int open_lock_file(const std::filesystem::path& path) {
   try {
-    return files::open_or_create(path, O_RDWR).release();
+    // Whoever can open it can lock it: nobody but this user.
+    return files::open_or_create(path, O_RDWR, 0600).release();
   } catch (const files::FileError& error) {
-    refuse(path, "cannot be opened: " + error.why());
+    refuse(path, "cannot be opened: " + error.why() + std::string(files::remedy_of(error.error())));
   }
 }
 
@@ -79,12 +80,15 @@ WriterLock::WriterLock(const std::filesystem::path& folder)
     close(descriptor_);
     throw;
   }
-  const bool written = ftruncate(descriptor_, 0) == 0 &&
-                       pwrite(descriptor_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
-  if (written) return;
+  for (int tries = 0; tries < 100; ++tries) {
+    const bool written = ftruncate(descriptor_, 0) == 0 &&
+                         pwrite(descriptor_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+    if (written) return;
+    if (errno != EINTR) break;
+  }
   const int error = errno;
   close(descriptor_);
-  refuse(path_, fmt::format("cannot be written: {}", std::strerror(error)));
+  refuse(path_, fmt::format("cannot be written: {}{}", std::strerror(error), files::remedy_of(error)));
 }
 
 WriterLock::WriterLock(WriterLock&& other) noexcept
@@ -100,7 +104,7 @@ WriterLock& WriterLock::operator=(WriterLock&& other) noexcept {
 WriterLock::~WriterLock() {
   if (descriptor_ < 0) return;
   if (owner_ == getpid()) unlink(path_.c_str());
-  files::close_locked(descriptor_, owner_);
+  static_cast<void>(files::close_locked(descriptor_, owner_));  // it holds a name, nothing that could be lost
 }
 
 }  // namespace lockstep::checkpoint

@@ -24,6 +24,9 @@ bool is_there(const fs::path& path) {
   return type != fs::file_type::not_found && type != fs::file_type::none;
 }
 
+/// What cannot be looked at is not taken for one: who then writes there is told why that cannot be.
+bool is_other_than_folder(const fs::path& path) { return is_there(path) && type_of(path) != fs::file_type::directory; }
+
 fs::path parent_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 /// The closest folder or file above a path that is there; the path's own ".." count as they are written.
@@ -74,7 +77,7 @@ void check_new_run(const fs::path& run) {
     throw ValueError(fmt::format("[train] --run {} exists already and is a file; name a new folder", run.string()));
   }
   const fs::path parent = existing_parent(run);
-  if (type_of(parent) == fs::file_type::directory) return;
+  if (!is_other_than_folder(parent)) return;
   throw ValueError(fmt::format("[train] --run {}: {} is a file, in which no folder can be made; name another one",
                                run.string(), parent.string()));
 }
@@ -85,8 +88,8 @@ void write_file(const fs::path& file, const std::string& text, const std::string
   };
   if (type_of(file) == fs::file_type::directory) refuse("it is a folder");
   const fs::path parent = parent_of(file);
-  if (!is_there(parent)) refuse(fmt::format("there is no folder {}", parent.string()));
-  if (type_of(parent) != fs::file_type::directory) refuse(fmt::format("{} is a file", parent.string()));
+  if (type_of(parent) == fs::file_type::not_found) refuse(fmt::format("there is no folder {}", parent.string()));
+  if (is_other_than_folder(parent)) refuse(fmt::format("{} is a file", parent.string()));
   try {
     files::replace_text(file, text);
   } catch (const files::FileError& error) {

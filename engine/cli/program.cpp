@@ -28,11 +28,16 @@
 namespace lockstep::cli {
 namespace {
 
+/// Prints a line about an error. Where standard error takes none, the exit code says it alone: fmt::print would throw.
+void print_error(std::string_view text) {
+  static_cast<void>(std::fputs(fmt::format("lockstep: {}\n", text).c_str(), stderr));
+}
+
 /// Tells the user where backends offer less than elsewhere.
 void print_notices() {
   for (const auto& backend : backend::built_backends()) {
     const std::string notice = backend->notice();
-    if (!notice.empty()) fmt::print(stderr, "lockstep: {} backend: {}\n", backend->name(), notice);
+    if (!notice.empty()) print_error(fmt::format("{} backend: {}", backend->name(), notice));
   }
 }
 
@@ -174,7 +179,7 @@ int parsed_and_run(int argc, char** argv) {
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    fmt::print(stderr, "lockstep: {} (see lockstep --help)\n", one_line(error.what()));
+    print_error(one_line(error.what()) + " (see lockstep --help)");
     return usage_error;
   }
   print_notices();
@@ -183,7 +188,7 @@ int parsed_and_run(int argc, char** argv) {
 
 /// Prints it, tells the other processes, and returns the exit code.
 int ended(int code, const char* text) {
-  fmt::print(stderr, "lockstep: {}\n", printable(text, Lines::kept));
+  print_error(printable(text, Lines::kept));
   abort_processes(text);
   return code;
 }

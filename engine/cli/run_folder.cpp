@@ -56,6 +56,15 @@ void replace_texts(const std::vector<std::pair<fs::path, std::string>>& texts) {
   }
 }
 
+void remove_file(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (!error) return;
+  throw CheckpointError(
+      fmt::format("[train] {} cannot be removed: {}; it is of another run than what the folder has now, take it away",
+                  path.string(), error.message()));
+}
+
 /// Throws CheckpointError where something that a run writes anew is no file, or may not be written.
 void check_writable(const fs::path& run) {
   const auto refuse = [](const fs::path& path, const std::string& what) {
@@ -135,9 +144,10 @@ void RunFolder::write(const Manifest& manifest, const std::string& config) const
                                                          {manifest_file_of(path_), manifest_text(manifest)}};
   if (!changes_.empty()) texts.emplace_back(changes_file(path_), changes_);
   replace_texts(texts);
-  std::error_code ignored;
-  if (changes_.empty()) fs::remove(changes_file(path_), ignored);
+  if (changes_.empty()) remove_file(changes_file(path_));
 }
+
+void RunFolder::remove_result() const { remove_file(result()); }
 
 RunFolder RunFolder::create(const fs::path& path, const Manifest& manifest, const std::string& config) {
   check_new_run(path);

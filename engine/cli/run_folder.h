@@ -57,6 +57,8 @@ class RunFolder {
   std::filesystem::path events() const { return path_ / "events"; }
   /// There once the run has come to its end.
   std::filesystem::path result() const { return path_ / "result.json"; }
+  /// Of a run that goes on. Throws CheckpointError.
+  void remove_result() const;
 
  private:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}

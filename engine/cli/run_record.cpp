@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 /// A run that has not written a table yet has an empty one.
 RecordTable read_table(const fs::path& path) {
   RecordTable table{path, {}, {}};
-  std::error_code ignored;
-  if (!fs::exists(path, ignored) || fs::is_empty(path, ignored)) return table;
+  std::error_code error;
+  if ((!fs::exists(path, error) && !error) || (fs::is_empty(path, error) && !error)) return table;
   const data::CsvTable read = data::read_csv(path);
   table.columns = read.columns();
   for (std::int64_t row = 0; row < read.rows(); ++row) {
@@ -32,8 +32,8 @@ RecordTable read_table(const fs::path& path) {
 
 Manifest read_manifest(const fs::path& run) {
   const fs::path path = run / "manifest.json";
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) {
+  std::error_code error;
+  if (!fs::exists(path, error) && !error) {
     throw DataError(fmt::format("{} is not there: {} is no run's folder; name one that `lockstep train --run` has made",
                                 path.string(), run.string()));
   }

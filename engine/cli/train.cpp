@@ -168,10 +168,11 @@ int signal_of_any(const StopSignals& signals) {
 void say_stopped(const TrainArguments& a, std::int64_t step, const std::filesystem::path& saved, int signal) {
   world()->run_on_first("saying how to go on", [&] {
     std::fflush(stdout);
-    fmt::print(stderr,
-               "lockstep: {} stopped the run after step {}, which is saved in {}; to go on: lockstep train --config {} "
-               "--resume --run {}\n",
-               name_of_signal(signal), step, saved.string(), config_of(a.run).string(), a.run.string());
+    const std::string text = fmt::format(
+        "lockstep: {} stopped the run after step {}, which is saved in {}; to go on: lockstep train --config {} "
+        "--resume --run {}\n",
+        name_of_signal(signal), step, saved.string(), config_of(a.run).string(), a.run.string());
+    static_cast<void>(std::fputs(text.c_str(), stderr));  // a terminal that is gone changes no exit code
   });
 }
 
@@ -212,8 +213,7 @@ int train(const TrainArguments& a, const std::function<void(const Dataset&)>& ch
     if (quiet) return;
     if (a.resume) {
       folder.write(manifest, config);
-      std::error_code ignored;
-      std::filesystem::remove(folder.result(), ignored);  // of fewer steps
+      folder.remove_result();  // of fewer steps
     }
     fmt::print("model {} data {} seed {} batch {} shards {} steps {}\n", a.model, a.data, a.seed, a.batch,
                mesh.shards(), steps);

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 void check_is_run(const fs::path& run) {
   if (const std::string found = foreign_in(run); !found.empty()) throw ValueError(found);
   std::error_code error;
-  if (fs::exists(config_of(run), error)) return;
+  if (fs::exists(config_of(run), error) || error) return;  // who then reads it says why it cannot be
   throw ValueError(fmt::format("{} is not there: {} is no run's folder; name one that `lockstep train --run` has made",
                                config_of(run).string(), run.string()));
 }

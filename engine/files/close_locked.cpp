@@ -1,13 +1,15 @@
 #include "engine/files/close_locked.h"
 
+#include <cerrno>
+
 #include <sys/file.h>
 #include <unistd.h>
 
 namespace lockstep::files {
 
-void close_locked(int descriptor, int owner) {
+int close_locked(int descriptor, int owner) {
   if (owner == ::getpid()) static_cast<void>(::flock(descriptor, LOCK_UN));
-  ::close(descriptor);
+  return ::close(descriptor) == 0 ? 0 : errno;
 }
 
 }  // namespace lockstep::files

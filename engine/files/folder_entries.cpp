@@ -9,11 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/files/open_file.h"
+
 namespace lockstep::files {
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  return names_in(folder, ignored);
+  std::error_code error;
+  std::vector<std::string> names = names_in(folder, error);
+  if (!error || error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) return names;
+  throw FileError(folder, "looked through", error.message(), error.value());
 }
 
 std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& error) {
@@ -36,8 +40,10 @@ int remove_tree(const std::filesystem::path& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return errno == ENOENT ? 0 : errno;
   if (!S_ISDIR(status.st_mode)) return unlink(path.c_str()) == 0 || errno == ENOENT ? 0 : errno;
-  int error = 0;
-  for (const std::string& name : names_in(path)) {
+  std::error_code unread;
+  const std::vector<std::string> names = names_in(path, unread);
+  int error = unread.value();
+  for (const std::string& name : names) {
     const int failed = remove_tree(path / name);
     if (error == 0) error = failed;
   }

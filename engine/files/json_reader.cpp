@@ -1,5 +1,6 @@
 #include "engine/files/json_reader.h"
 
+#include <cerrno>
 #include <utility>
 #include <vector>
 
@@ -83,7 +84,8 @@ std::optional<Value> parse_file(const std::filesystem::path& file) {
   try {
     return parse(files::read_text(file)).value;
   } catch (const files::FileError& error) {
-    if (files::foreign_kind(file).empty()) return std::nullopt;
+    const bool is_folder = error.error() == 0 && files::foreign_kind(file).empty();
+    if (is_folder || error.error() == ENOENT || error.error() == ENOTDIR) return std::nullopt;
     throw DataError(error.what());
   }
 }

@@ -21,7 +21,8 @@ struct Parsed {
 /// `deepest`: how many lists and objects may be in each other. Throws std::bad_alloc.
 LOCKSTEP_API Parsed parse(std::string_view text, int deepest = 64);
 
-/// What a file holds; none where it is not there or no such text. Throws DataError for a link, a FIFO, a device, a socket.
+/// What a file holds; none where no file is there or no such text in it. Throws DataError where it cannot be read, as a link, a
+/// FIFO, a device and a socket are not.
 std::optional<Value> parse_file(const std::filesystem::path& file);
 
 }  // namespace lockstep::json

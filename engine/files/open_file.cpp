@@ -87,17 +87,23 @@ Descriptor open_at(const Place& place, int flags, Links links, const std::string
   if (::fstat(file.get(), &status) != 0) fail_for_errno(place.path, "examined", errno);
   if (S_ISDIR(status.st_mode)) fail_for_kind(place.path, doing, "a folder");
   if (!S_ISREG(status.st_mode)) fail_for_kind(place.path, doing, foreign_kind_of(status.st_mode));
+  if ((flags & O_ACCMODE) != O_RDONLY && status.st_nlink > 1) {
+    throw FileError(place.path, doing,
+                    "it has " + std::to_string(status.st_nlink) +
+                        " names (hard links), of which each would change; take it away, or put a copy in its place");
+  }
   return file;
 }
 
 constexpr std::size_t suffix_size = 6;
 
-/// Letters and digits that nobody can tell before.
-std::string unforeseen_suffix() {
+/// Letters and digits that nobody can tell before, for a file of this folder.
+std::string unforeseen_suffix(const std::filesystem::path& folder) {
   constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
   std::array<unsigned char, suffix_size> drawn{};
   for (std::size_t done = 0; done < drawn.size();) {
     const ssize_t got = ::getrandom(drawn.data() + done, drawn.size() - done, 0);
+    if (got < 0 && errno != EINTR) fail_for_errno(folder, "given a new file", errno);
     if (got > 0) done += static_cast<std::size_t>(got);
   }
   std::string suffix;
@@ -107,8 +113,28 @@ std::string unforeseen_suffix() {
 
 }  // namespace
 
+std::string_view remedy_of(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free the disk";
+    case EMFILE:
+    case ENFILE:
+      return "; raise the limit of open files (ulimit -n)";
+    case EACCES:
+    case EPERM:
+      return "; let this user do that";
+    case EROFS:
+      return "; name a place that may be written";
+    case EIO:
+      return "; the disk or its file system fails, look at it";
+    default:
+      return "";
+  }
+}
+
 FileError::FileError(std::filesystem::path file, std::string doing, std::string why, int error)
-    : Error(file.string() + " cannot be " + doing + ": " + why),
+    : Error(file.string() + " cannot be " + doing + ": " + why + std::string(remedy_of(error))),
       path_(std::move(file)),
       doing_(std::move(doing)),
       why_(std::move(why)),
@@ -133,7 +159,10 @@ std::optional<std::pair<std::filesystem::path, std::string_view>> foreign_entry_
   for (const std::string& name : names) {
     const std::filesystem::path path = folder / name;
     struct stat status {};
-    if (::lstat(path.c_str(), &status) != 0) continue;
+    if (::lstat(path.c_str(), &status) != 0) {
+      if (errno == ENOENT) continue;
+      fail_for_errno(path, "examined", errno);
+    }
     if (const std::string_view kind = foreign_kind_of(status.st_mode); !kind.empty()) return std::pair(path, kind);
     if (levels == 0 || !S_ISDIR(status.st_mode)) continue;
     if (auto found = foreign_entry_within(path, levels - 1)) return found;
@@ -166,7 +195,7 @@ std::pair<Descriptor, std::filesystem::path> create_unforeseen(const std::filesy
                                                                const std::string& beginning, const std::string& end) {
   constexpr int tries = 100;
   for (int i = 0;; ++i) {
-    const std::filesystem::path path = folder / (beginning + unforeseen_suffix() + end);
+    const std::filesystem::path path = folder / (beginning + unforeseen_suffix(folder) + end);
     const Descriptor held = hold_folder(path, "opened");
     const Place place{held, path.filename().string(), path};
     try {
@@ -177,14 +206,14 @@ std::pair<Descriptor, std::filesystem::path> create_unforeseen(const std::filesy
   }
 }
 
-Descriptor open_or_create(const std::filesystem::path& path, int access) {
+Descriptor open_or_create(const std::filesystem::path& path, int access, unsigned mode) {
   const Descriptor folder = hold_folder(path, "opened");
   const Place place{folder, path.filename().string(), path};
   constexpr int tries = 100;
   for (int i = 0;; ++i) {
     const bool there = is_there(place, Links::refused, "opened");
     try {
-      return open_at(place, there ? access : access | O_CREAT | O_EXCL, Links::refused, "opened");
+      return open_at(place, there ? access : access | O_CREAT | O_EXCL, Links::refused, "opened", mode);
     } catch (const FileError& error) {  // it came, or went, in between
       if (error.error() != (there ? ENOENT : EEXIST) || i == tries) throw;
     }
@@ -242,7 +271,8 @@ void remove_if_left(const std::filesystem::path& path) {
 }
 
 void remove_hidden(const std::filesystem::path& folder, const std::string& target, bool whole) {
-  for (const std::string& name : names_in(folder)) {
+  std::error_code ignored;  // another time, then
+  for (const std::string& name : names_in(folder, ignored)) {
     if (is_hidden_name(name, target, whole)) remove_if_left(folder / name);
   }
 }
@@ -257,7 +287,7 @@ Replacement::Replacement(std::filesystem::path target) : target_(std::move(targe
   remove_hidden(folder_of(target_), target_.filename().string(), true);
   constexpr int tries = 100;
   for (int i = 0; !file_.is_open(); ++i) {
-    hidden_ = "." + target_.filename().string() + "." + unforeseen_suffix();
+    hidden_ = "." + target_.filename().string() + "." + unforeseen_suffix(folder_of(target_));
     const std::filesystem::path path = folder_of(target_) / hidden_;
     try {
       file_ =

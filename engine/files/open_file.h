@@ -16,6 +16,9 @@
 
 namespace lockstep::files {
 
+/// What to do about an error of the system, behind its text: "; free the disk". Empty where that hangs on what was done.
+std::string_view remedy_of(int error);
+
 /// A file that could not be opened, read or written. Whoever knows what the file is for makes an error of its own kind of it.
 class LOCKSTEP_API FileError : public Error {
  public:
@@ -77,7 +80,7 @@ enum class Links : std::uint8_t { refused, followed };
 /// What a path is where it is neither a regular file nor a folder: "a symbolic link", "a FIFO", "a device", "a socket"; ""
 /// elsewhere, and where nothing is there. Follows no link.
 LOCKSTEP_API std::string_view foreign_kind(const std::filesystem::path& path);
-/// The first of a folder's entries, and of those of the folders in it, that is foreign.
+/// The first of a folder's entries, and of those of the folders in it, that is foreign. Throws FileError.
 std::optional<std::pair<std::filesystem::path, std::string_view>> foreign_entry(const std::filesystem::path& folder);
 
 /// A regular file. Opening waits for nobody: of what is none, not even a FIFO is opened. Throws FileError.
@@ -88,8 +91,9 @@ Descriptor create_file(const std::filesystem::path& path, int more = 0);
 /// reads it. Throws FileError.
 std::pair<Descriptor, std::filesystem::path> create_unforeseen(const std::filesystem::path& folder,
                                                                const std::string& beginning, const std::string& end);
-/// A regular file as it is, or a new one; `access`: O_WRONLY or O_RDWR, and O_APPEND. Throws FileError.
-Descriptor open_or_create(const std::filesystem::path& path, int access);
+/// A regular file as it is, which has no other name, or a new one; `access`: O_WRONLY or O_RDWR, and O_APPEND; `mode`: who may
+/// read and write a new one. Throws FileError.
+Descriptor open_or_create(const std::filesystem::path& path, int access, unsigned mode = 0644);
 
 /// All that is in a file. Throws FileError.
 std::string read_all(const Descriptor& file, const std::filesystem::path& path);

@@ -50,6 +50,8 @@ void BitTrace::on_step(const StepReport& report, const Tree& state, Requests&) {
   if (file_ != nullptr) file_->append(lines);
 }
 
-void BitTrace::close() { file_.reset(); }
+void BitTrace::close() {
+  if (const auto file = std::move(file_); file != nullptr) file->finish();
+}
 
 }  // namespace lockstep::callbacks

@@ -150,6 +150,8 @@ void CsvLogger::on_step(const StepReport& report, const Tree&, Requests&) {
   file_->append(fmt::format("{}", fmt::join(cells, ",")));
 }
 
-void CsvLogger::close() { file_.reset(); }
+void CsvLogger::close() {
+  if (const auto file = std::move(file_); file != nullptr) file->finish();
+}
 
 }  // namespace lockstep::callbacks

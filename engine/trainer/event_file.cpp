@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstring>
 #include <span>
 #include <system_error>
 
@@ -93,7 +94,8 @@ double wall_time() {
 }
 
 [[noreturn]] void fail_to_write_events(const std::filesystem::path& path, const files::FileError& error) {
-  throw CheckpointError("[tensor_board] " + path.string() + " cannot be written: " + error.why());
+  throw CheckpointError("[tensor_board] " + path.string() + " cannot be written: " + error.why() +
+                        std::string(files::remedy_of(error.error())));
 }
 
 std::string host_name() {
@@ -107,8 +109,7 @@ constexpr std::string_view name_prefix = "events.out.tfevents.";
 /// process wrote them and whatever its clock said.
 std::int64_t stamp_behind_all(const std::filesystem::path& folder) {
   auto stamp = static_cast<std::int64_t>(wall_time());
-  std::error_code ignored;
-  for (const std::string& name : files::names_in(folder, ignored)) {
+  for (const std::string& name : files::names_in(folder)) {
     if (!name.starts_with(name_prefix)) continue;
     std::int64_t there = 0;
     const std::string digits = name.substr(name_prefix.size(), 10);
@@ -130,7 +131,12 @@ std::uint32_t crc32c(std::string_view bytes) {
 EventFile::EventFile(const std::filesystem::path& folder, std::int64_t step) {
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  const std::int64_t stamp = stamp_behind_all(folder);
+  std::int64_t stamp = 0;
+  try {
+    stamp = stamp_behind_all(folder);
+  } catch (const files::FileError& error) {
+    fail_to_write_events(folder, error);
+  }
   for (int number = 0; !file_.is_open(); ++number) {
     path_ = folder / fmt::format("{}{:010}.{}.{}.{}", name_prefix, stamp, host_name(), getpid(), number);
     try {
@@ -149,6 +155,12 @@ void EventFile::start(std::int64_t step) {
 }
 
 EventFile::~EventFile() = default;
+
+void EventFile::finish() {
+  if (::close(file_.release()) == 0) return;
+  throw CheckpointError("[tensor_board] " + path_.string() + " cannot be closed: " + std::strerror(errno) +
+                        "; its last events may be lost");
+}
 
 void EventFile::event(std::int64_t step, const std::string& what) {
   const std::string record =

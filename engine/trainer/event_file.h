@@ -27,6 +27,8 @@ class EventFile {
   void start(std::int64_t step);
   void scalar(const std::string& tag, double value, std::int64_t step);
   void text(const std::string& tag, const std::string& text, std::int64_t step);
+  /// Closes it; nothing is written any more. Throws CheckpointError.
+  void finish();
   const std::filesystem::path& path() const { return path_; }
 
  private:

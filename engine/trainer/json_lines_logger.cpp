@@ -64,6 +64,8 @@ void JsonLinesLogger::on_step(const StepReport& report, const Tree&, Requests&) 
   file_->append(row.to_string(std::nullopt, json::Utf8::replaced));
 }
 
-void JsonLinesLogger::close() { file_.reset(); }
+void JsonLinesLogger::close() {
+  if (const auto file = std::move(file_); file != nullptr) file->finish();
+}
 
 }  // namespace lockstep::callbacks

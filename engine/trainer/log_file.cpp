@@ -1,6 +1,7 @@
 #include "engine/trainer/log_file.h"
 
 #include <cerrno>
+#include <cstring>
 #include <span>
 #include <sstream>
 #include <utility>
@@ -25,7 +26,8 @@ auto as_log(const std::filesystem::path& path, const Work& work) {
   try {
     return work();
   } catch (const files::FileError& error) {
-    throw CheckpointError("[fit] " + path.string() + " cannot be written: " + error.why());
+    throw CheckpointError("[fit] " + path.string() + " cannot be written: " + error.why() +
+                          std::string(files::remedy_of(error.error())));
   }
 }
 
@@ -56,21 +58,26 @@ LogFile::LogFile(std::filesystem::path path, const std::function<bool(const std:
   if (!error && there != bytes) rewrite(kept);
 }
 
-LogFile::~LogFile() { close(); }
+LogFile::~LogFile() { static_cast<void>(close()); }
+
+void LogFile::finish() {
+  const int error = close();
+  if (error == 0) return;
+  throw CheckpointError("[fit] " + path_.string() + " cannot be closed: " + std::strerror(error) +
+                        "; its last lines may be lost");
+}
 
 void LogFile::open() {
   file_ = as_log(path_, [&] { return files::open_or_create(path_, O_WRONLY | O_APPEND); });
   owner_ = ::getpid();
   // Only who holds it is an error: not every system knows locks.
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-  close();
+  static_cast<void>(close());
   throw CheckpointError("[fit] " + path_.string() +
                         " is written by another callback or process; give each of them a file of its own");
 }
 
-void LogFile::close() {
-  if (file_.is_open()) files::close_locked(file_.release(), owner_);
-}
+int LogFile::close() { return file_.is_open() ? files::close_locked(file_.release(), owner_) : 0; }
 
 void LogFile::append(const std::string& line) {
   const std::string text = line + "\n";
@@ -81,7 +88,7 @@ void LogFile::append(const std::string& line) {
 std::vector<std::string> LogFile::lines() const { return whole_lines(path_); }
 
 void LogFile::rewrite(const std::vector<std::string>& lines) {
-  close();
+  static_cast<void>(close());  // its lines are all written anew
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
   as_log(path_, [&] { files::replace_text(path_, text); });

@@ -21,6 +21,8 @@ class LogFile {
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
+  /// Closes it, where it can still be said that what was written is not whole. Throws CheckpointError.
+  void finish();
   bool is_empty() const { return is_empty_; }
   std::vector<std::string> lines() const;
   void append(const std::string& line);
@@ -31,7 +33,7 @@ class LogFile {
 
  private:
   void open();
-  void close();
+  int close();
 
   std::filesystem::path path_;
   bool is_empty_ = true;

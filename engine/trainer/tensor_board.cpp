@@ -39,7 +39,7 @@ void TensorBoard::write(const StepReport& report, const Tree& state) {
 
 void TensorBoard::close() {
   is_open_ = false;
-  file_.reset();
+  if (const auto file = std::move(file_); file != nullptr) file->finish();
 }
 
 detail::EventFile* TensorBoard::file(const char* what) {

@@ -26,6 +26,21 @@ TEST_CASE("without a launcher a program is process 0 of 1") {
   CHECK(world()->rank() == 0);
 }
 
+TEST_CASE("a processor that cannot be read for want of descriptors is an error, not an unknown one") {
+  CHECK(machine_description().at("processor") != "");
+  const int ended = forked([] {
+    const rlimit none{0, 0};
+    if (::setrlimit(RLIMIT_NOFILE, &none) != 0) return 3;
+    try {
+      machine_description();
+    } catch (const Error& error) {
+      return std::string(error.what()).find("/proc/cpuinfo cannot be opened: Too many") != std::string::npos ? 0 : 2;
+    }
+    return 1;
+  });
+  CHECK(ended == 0);
+}
+
 // ThreadSanitizer ends a child that starts threads, and both sanitizers take more addresses than any limit leaves.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 

@@ -122,3 +122,11 @@ TEST_CASE("info names versions, processor, devices, backends, communicators and 
       "resnet101, resnet101_v2, resnet152, resnet152_v2, resnet18, resnet20, resnet50, resnet50_v2, unet, vae, "
       "vgg16, vgg19, vit, xception"));
 }
+
+TEST_CASE("an error whose text cannot be printed ends with its exit code all the same") {
+  for (const std::string arguments :
+       {"train --modle mlp", "report /nowhere", "train --model mlp --data-dir /nowhere --run r"}) {
+    CAPTURE(arguments);
+    CHECK(run_shell("sh -c '" LOCKSTEP_PROGRAM " " + arguments + " 2>/dev/full'").code == 2);
+  }
+}

@@ -1,6 +1,7 @@
+#include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,14 +13,26 @@
 #include <lockstep/version.h>
 
 #include "engine/api/processes/library_variables.h"
+#include "engine/files/open_file.h"
 
 namespace lockstep {
 namespace {
 
+/// What the system says of its processors; empty where it does not. Throws FileError where it would, and reading fails: a
+/// run would be of an unknown processor ever after.
+std::string described_processors() {
+  try {
+    return files::read_text("/proc/cpuinfo");
+  } catch (const files::FileError& error) {
+    if (error.error() == ENOENT || error.error() == EACCES || error.error() == EPERM) return "";
+    throw;
+  }
+}
+
 /// "AMD EPYC, family 26, model 2, stepping 1": two generations may have one name and other bits. Of the first processor.
 std::string processor_model() {
   std::map<std::string, std::string> fields;
-  std::ifstream cpuinfo("/proc/cpuinfo");
+  std::istringstream cpuinfo(described_processors());
   for (std::string line; std::getline(cpuinfo, line) && !line.empty();) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) continue;

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include <sys/mman.h>
@@ -48,11 +50,16 @@ Isa usable_isa() { return std::min(max_isa(), machine_isa()); }
 bool may_execute_written_pages() {
   constexpr std::size_t nbytes = 1;  // the system makes it a page
   void* page = ::mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return false;
-  *static_cast<volatile char*>(page) = 0;
-  const bool may = ::mprotect(page, nbytes, PROT_READ | PROT_EXEC) == 0;
-  ::munmap(page, nbytes);
-  return may;
+  int error = page == MAP_FAILED ? errno : 0;
+  if (page != MAP_FAILED) {
+    *static_cast<volatile char*>(page) = 0;
+    if (::mprotect(page, nbytes, PROT_READ | PROT_EXEC) != 0) error = errno;
+    ::munmap(page, nbytes);
+  }
+  // Want of memory says nothing of what may be, and which kernels a training has must not hang on it.
+  if (error != ENOMEM) return error == 0;
+  throw BackendError(std::string("the system gives no page of memory to try machine code in: ") + std::strerror(error) +
+                     "; end other programs, or raise this process's limit (ulimit -v)");
 }
 
 }  // namespace lockstep::backend

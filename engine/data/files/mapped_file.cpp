@@ -73,7 +73,10 @@ MappedFile::~MappedFile() {
 
 std::span<const std::byte> MappedFile::bytes(std::size_t begin, std::size_t size) const {
   struct stat status = {};
-  if (::fstat(descriptor_, &status) != 0 || static_cast<std::size_t>(status.st_size) < begin + size) {
+  if (::fstat(descriptor_, &status) != 0) {
+    fail_to_map(who_, name_, std::string("cannot be examined: ") + std::strerror(errno));
+  }
+  if (static_cast<std::size_t>(status.st_size) < begin + size) {
     fail_to_map(who_, name_,
                 "byte " + std::to_string(begin) + ": " + std::to_string(size) + " bytes expected, the file now has " +
                     std::to_string(status.st_size) + " in all; it was cut while it was in use");

@@ -22,7 +22,8 @@ LOCKSTEP_API Isa max_isa();
 LOCKSTEP_API Isa usable_isa();
 
 /// Whether the system lets a process execute pages that it has written, as machine code made at run time needs; some
-/// forbid it, by a policy or a process' own wish. Asked of the system each time.
+/// forbid it, by a policy or a process' own wish. Asked of the system each time. Throws BackendError where it has no memory to
+/// try it in.
 LOCKSTEP_API bool may_execute_written_pages();
 
 }  // namespace lockstep::backend

@@ -27,16 +27,13 @@
 #include "backends/shared_memory/meeting.h"
 #include "backends/shared_memory/segment.h"
 #include "tests/support/forked.h"
+#include "tests/support/other_user.h"
 #include "tests/support/skip.h"
 
 namespace lockstep::tests {
 namespace {
 
 namespace shared = backend::shared_memory;
-
-constexpr uid_t nobody = 65534;
-
-bool become_nobody() { return ::setgid(nobody) == 0 && ::setuid(nobody) == 0; }
 
 /// A process that ends with the test, however that ends.
 class Forked {
@@ -148,8 +145,6 @@ bool gets_something(const std::string& name, const std::string& greeting) {
 int take_the_jobs_file(int rank, int size, const std::string& secret) {
   return mark_of(shared::share_file(job(rank, size, secret), file_of_the_job, 60)) == 'j' ? 0 : 1;
 }
-
-const char* const only_root = "only root may become another user";
 
 }  // namespace
 
