@@ -74,6 +74,10 @@ LOCKSTEP_API Weighted weighted(const ArrayOperand& values, const Array& weight =
 namespace detail {
 /// Throws DataError, beginning with `[who]`, for weights of rows that are there and are negative, infinite or NaN.
 LOCKSTEP_API void expect_row_weights(std::string_view who, const Array& weight);
+/// Throws MeshError, beginning with `[who]` and ending with `instead`, where a vmap around the call maps rows that differ
+/// between the replicas of one of the axes: a reduction over that axis would join row i of every shard, which depends on
+/// how the batch is sharded.
+LOCKSTEP_API void check_no_mapped_rows(std::string_view who, const AxisSet& axes, std::string_view instead);
 }  // namespace detail
 
 // Penalties: rank-0 sums over the float leaves of a tree, in at least float32; 0 of a tree without one. Both throw

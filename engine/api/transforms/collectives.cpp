@@ -53,12 +53,6 @@ Array collective_along(const ir::Primitive& primitive, const Array& x, const std
   return api::bind_one(primitive, {x}, {{"axis", axis}, {"dim", resolved}});
 }
 
-Array gathered(const ir::Primitive& primitive, const Array& x, const std::string& axis, std::int64_t dim) {
-  tracing::bound_axes().size(axis, primitive.name);
-  expect_whole_batch(primitive.name, x, axis);
-  return collective_along(primitive, x, axis, dim);
-}
-
 }  // namespace
 
 Array psum(const Array& x, const AxisSet& axes, const detail::CallSite& /*at*/) {
@@ -90,11 +84,13 @@ Array pvary(const ArrayOperand& x, const AxisSet& axes) {
 }
 
 Array all_gather(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {
-  return gathered(ops::primitives::all_gather(), x, axis, dim);
+  tracing::bound_axes().size(axis, __func__);
+  expect_whole_batch(__func__, x, axis);
+  return collective_along(ops::primitives::all_gather(), x, axis, dim);
 }
 
 Array all_gather_invariant(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {
-  return gathered(ops::primitives::all_gather_invariant(), x, axis, dim);
+  return collective_along(ops::primitives::all_gather_invariant(), x, axis, dim);
 }
 
 Array psum_scatter(const ArrayOperand& x, const std::string& axis, std::int64_t dim) {

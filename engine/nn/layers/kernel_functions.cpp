@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/arithmetic.h>
 #include <lockstep/error.h>
 #include <lockstep/layers_dense.h>
 #include <lockstep/layers_normalization.h>
 #include <lockstep/ops.h>
-
-#include "engine/api/numpy/axes.h"
 
 namespace lockstep {
 namespace {
@@ -28,6 +27,14 @@ void check_epsilon(std::string_view of, const Scope& scope, double epsilon) {
 
 std::vector<std::int64_t> dims_of(const Array& x) { return {x.shape().dims().begin(), x.shape().dims().end()}; }
 
+/// A power of two of the size of the largest magnitudes along the axes, which stay; constant to derivatives.
+Array scale_of(const Array& x, const Axes& axes) {
+  if (x.size() == 0) return full({}, 1.0, x.dtype());
+  const Array largest = stop_gradient(max(abs(x), axes, true));
+  const Array some = is_finite(largest) & (largest > 0);
+  return where(some, ldexp(ones_like(largest), frexp(where(some, largest, 1)).second - 1), 1);
+}
+
 Array unit(const Array& v, double epsilon) { return v / maximum(sqrt(sum(square(v))), epsilon); }
 
 }  // namespace
@@ -42,7 +49,7 @@ Array spectral_norm(const Scope& scope, const ArrayOperand& kernel, const Spectr
   const DType dtype = promote(kernel.dtype(), float32);
   // Relative to the largest element, which changes no result: squares of large and of small kernels stay in range.
   const Array whole = convert(matrix, dtype);
-  const Array w = whole / api::binade(abs(whole), {0, 1}), still = stop_gradient(w);
+  const Array w = whole / scale_of(whole, {0, 1}), still = stop_gradient(w);
   Array u = scope.non_trainable("u", {.shape = {w.dim(1)}, .dtype = dtype, .initializer = initializers::normal(1)});
   Array v = unit(matmul(still, u), options.epsilon);
   if (scope.training()) {
@@ -67,7 +74,7 @@ Array weight_norm(const Scope& scope, const ArrayOperand& kernel, const WeightNo
                                                 .aggregation = options.aggregation});
   const DType dtype = promote(kernel.dtype(), float32);
   // Relative to each vector's largest element, so that squares of large kernels stay in range.
-  const Array whole = convert(matrix, dtype), largest = api::binade(abs(whole), {0});
+  const Array whole = convert(matrix, dtype), largest = scale_of(whole, {0});
   const Array w = whole / largest;
   const Array factor = rsqrt(sum(square(w), Axes{0}, true) + options.epsilon / square(largest)) * convert(scale, dtype);
   return convert(reshape(w * factor, dims_of(kernel)), kernel.dtype());

@@ -12,9 +12,9 @@
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 #include <lockstep/sequential_map.h>
+#include <lockstep/weighted.h>
 
 #include "engine/core/scale_of_squares.h"
-#include "engine/nn/mapped_rows.h"
 
 namespace lockstep {
 namespace {
@@ -140,9 +140,10 @@ AxisSet axes_of_statistics(const Scope& scope, const Array& x, const BatchNormOp
   }
   if (!options.synchronized) return {};
   const AxisSet axes = varying.without({microbatch_axis});
-  nn::check_no_mapped_rows("batch_norm '" + scope.path() + "'", axes,
-                           "one row has no statistics: call the model with training = false there, use group_norm or "
-                           "layer_norm, or give BatchNormOptions{.synchronized = false}");
+  detail::check_no_mapped_rows(
+      "batch_norm '" + scope.path() + "'", axes,
+      "one row has no statistics: call the model with training = false there, use group_norm or "
+      "layer_norm, or give BatchNormOptions{.synchronized = false}");
   return axes;
 }
 

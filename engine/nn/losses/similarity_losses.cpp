@@ -7,10 +7,10 @@
 #include <lockstep/parallel.h>
 #include <lockstep/reductions.h>
 #include <lockstep/sequential_map.h>
+#include <lockstep/weighted.h>
 
 #include "engine/nn/losses/cosine.h"
 #include "engine/nn/losses/loss_operands.h"
-#include "engine/nn/mapped_rows.h"
 
 namespace lockstep {
 namespace {
@@ -65,8 +65,8 @@ void check_rows(const nn::LossCall& of, const Array& embeddings, const Array& la
     throw ShapeError("[" + std::string(of.name) + "] the weights are " + to_string(of.weight.type()) +
                      "; give one weight per row");
   }
-  nn::check_no_mapped_rows(of.name, embeddings.type().varying,
-                           "rows are compared with those of all shards: call it outside of the vmap");
+  detail::check_no_mapped_rows(of.name, embeddings.type().varying,
+                               "rows are compared with those of all shards: call it outside of the vmap");
   if (embeddings.type().varying.contains(microbatch_axis)) {
     throw MeshError("[" + std::string(of.name) +
                     "] the step cuts the batch into microbatches, which run one after the other, so rows cannot be "

@@ -7,7 +7,6 @@
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 
-#include "engine/nn/mapped_rows.h"
 #include "engine/nn/metrics/metric_sums.h"
 
 namespace lockstep {
@@ -15,9 +14,10 @@ namespace nn {
 
 Array reduced(std::string_view of, const Array& x) {
   const AxisSet axes = x.type().varying;
-  check_no_mapped_rows(of, axes,
-                       "give local_value for the mean of one row, or where the vmap is over models reduce before it: "
-                       "value(Weighted{psum(sum, axes), psum(weight, axes)})");
+  detail::check_no_mapped_rows(
+      of, axes,
+      "give local_value for the mean of one row, or where the vmap is over models reduce before it: "
+      "value(Weighted{psum(sum, axes), psum(weight, axes)})");
   return axes.empty() ? x : psum(x, axes);
 }
 

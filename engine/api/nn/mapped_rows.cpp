@@ -1,13 +1,12 @@
 // Reductions over the mesh inside a vmap over a shard's rows.
-#include "engine/nn/mapped_rows.h"
-
 #include <string>
 
 #include <lockstep/error.h>
+#include <lockstep/weighted.h>
 
 #include "engine/trace/trace.h"
 
-namespace lockstep::nn {
+namespace lockstep::detail {
 
 void check_no_mapped_rows(std::string_view who, const AxisSet& axes, std::string_view instead) {
   const AxisSet mapped = tracing::axes_of_mapped_rows();
@@ -19,4 +18,4 @@ void check_no_mapped_rows(std::string_view who, const AxisSet& axes, std::string
       std::string(instead));
 }
 
-}  // namespace lockstep::nn
+}  // namespace lockstep::detail
