@@ -5,11 +5,12 @@
 # (LOCKSTEP_PROGRAM) is: a definition that nobody reads would only make a compiler's cache miss.
 
 # doctest's main and the shared test code, compiled once.
-add_library(lockstep_test_main OBJECT support/main.cpp)
+add_library(lockstep_test_main OBJECT support/main.cpp support/refused_memory.cpp)
 target_link_libraries(lockstep_test_main PRIVATE lockstep_deps::doctest)
 target_include_directories(lockstep_test_main PRIVATE "${PROJECT_SOURCE_DIR}")
 file(GLOB_RECURSE support CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/support/*.cpp")
-list(REMOVE_ITEM support "${CMAKE_CURRENT_SOURCE_DIR}/support/main.cpp")
+list(REMOVE_ITEM support "${CMAKE_CURRENT_SOURCE_DIR}/support/main.cpp"
+  "${CMAKE_CURRENT_SOURCE_DIR}/support/refused_memory.cpp")
 add_library(lockstep_test_support INTERFACE)
 if(support)
   add_library(lockstep_test_support_static STATIC ${support})
@@ -127,13 +128,16 @@ function(lockstep_test_environment test)
   lockstep_sanitizer_environment(${test})
 endfunction()
 
-# Sanitizers are told about third parties, and about nothing of ours.
+# Sanitizers are told about third parties, and about nothing of ours. They end no child of fork that starts threads, do not
+# wait for others when the process ends, and refuse memory (support/refused_memory.cpp).
 function(lockstep_sanitizer_environment test)
+  set(refused "allocator_may_return_null=1:max_allocation_size_mb=65536")
   if(LOCKSTEP_SANITIZE MATCHES "thread")
-    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT
-      "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=${PROJECT_SOURCE_DIR}/.cmake/tsan.supp")
+    set(forks "die_after_fork=0:atexit_sleep_ms=0")
+    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:${forks}:\
+${refused}:suppressions=${PROJECT_SOURCE_DIR}/.cmake/tsan.supp")
   elseif(LOCKSTEP_SANITIZE)
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT
-      "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1" "UBSAN_OPTIONS=print_stacktrace=1")
+      "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:${refused}" "UBSAN_OPTIONS=print_stacktrace=1")
   endif()
 endfunction()

@@ -68,9 +68,19 @@ double norm(const std::vector<double>& x) {
   return std::sqrt(sum);
 }
 
+/// The norm of the finite elements: what others may differ by.
+double finite_norm(std::vector<double> x) {
+  std::ranges::replace_if(
+      x, [](double v) { return !std::isfinite(v); }, 0);
+  return norm(x);
+}
+
+/// NaN does not differ from NaN, nor an infinity from itself: a batch that has no finite loss has none however it is cut.
+double difference(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)) ? 0 : a - b; }
+
 std::vector<double> difference(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> d(a.size());
-  for (std::size_t i = 0; i < a.size(); ++i) d[i] = a[i] - b[i];
+  for (std::size_t i = 0; i < a.size(); ++i) d[i] = difference(a[i], b[i]);
   return d;
 }
 
@@ -89,7 +99,7 @@ std::string cut_text(std::int64_t shards, std::int64_t microbatches) {
                          const std::vector<double>& many) {
   std::size_t worst = 0;
   for (std::size_t i = 1; i < one.size(); ++i) {
-    if (!(std::abs(one[i] - many[i]) <= std::abs(one[worst] - many[worst]))) worst = i;
+    if (!(std::abs(difference(one[i], many[i])) <= std::abs(difference(one[worst], many[worst])))) worst = i;
   }
   throw AggregationError(fmt::format(
       "[check_one_meaning] '{}' is {} with 1 shard and {} with {} (element {}): the step means something else when the "
@@ -130,13 +140,13 @@ void check_one_meaning(const TrainStep& step, const TrainState& state, const Tre
   const std::vector<Array> a = one.leaves();
   const std::vector<Array> b = many.leaves();
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (is_gradient(paths[i])) gradient_scale = std::hypot(gradient_scale, norm(as_doubles(a[i])));
+    if (is_gradient(paths[i])) gradient_scale = std::hypot(gradient_scale, finite_norm(as_doubles(a[i])));
   }
   for (std::size_t i = 0; i < a.size(); ++i) {
     const std::vector<double> x = as_doubles(a[i]);
     const std::vector<double> y = as_doubles(b[i]);
     // A leaf whose true gradient is 0 (a bias before BatchNorm) holds rounding noise on the scale of the others.
-    const double scale = norm(x) + (is_gradient(paths[i]) ? 1e-3 * gradient_scale : 0);
+    const double scale = finite_norm(x) + (is_gradient(paths[i]) ? 1e-3 * gradient_scale : 0);
     // A loss may make what it returns narrower than what it is given.
     const double room = is_float(a[i].dtype()) && a[i].dtype() != float64 ? std::max(tolerance, 1e-5) : tolerance;
     if (!(norm(difference(x, y)) <= room * scale)) report(paths[i], cut, x, y);

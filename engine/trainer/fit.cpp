@@ -197,7 +197,10 @@ class Run {
 
   void check_first(const Tree& batch) {
     if (std::exchange(is_checked_, true) || step_.one_meaning == nullptr) return;
-    if (!options_.check_one_meaning && (!always_check || world()->size() > 1)) return;
+    // Statistics of a microbatch, which a layer may have been asked for, are others where one shard has all rows.
+    const bool checks_unasked =
+        always_check && world()->size() == 1 && step_.one_meaning->parts().options.microbatches == 1;
+    if (!options_.check_one_meaning && !checks_unasked) return;
     const auto state = from_tree<TrainState>(state_);
     check_one_meaning(*step_.one_meaning, state, batch);
     if (!options_.check_one_meaning) return;

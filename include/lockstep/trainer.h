@@ -35,7 +35,7 @@ struct TrainerOptions {
   std::int64_t steps = 0;
   std::int64_t epochs = 0;     ///< Epochs in all; 0: `steps` say it. Where both are given, what comes first.
   std::int64_t log_every = 1;  ///< Logs are read on the host every so many steps.
-  /// Checks for one meaning, and lints, before the first step: of a TrainStep, in one process. Debug builds always check.
+  /// Checks for one meaning and lints first: a TrainStep, in one process. Debug builds check any without microbatches.
   bool check_one_meaning = false;
   /// Every so many steps the processes compare the state, leaf by leaf (check_replicas); 0: never.
   std::int64_t check_replicas_every = 0;

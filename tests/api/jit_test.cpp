@@ -1,3 +1,4 @@
+#include <latch>
 #include <string>
 #include <thread>
 
@@ -344,6 +345,34 @@ TEST_CASE("one compiled function serves several threads") {
   for (std::thread& thread : threads) thread.join();
   CHECK(same == std::vector<int>(4, 50));
   CHECK(f.traces() == 2);
+}
+
+TEST_CASE("eight threads at once compile functions first, their gradients and maps, for several shapes") {
+  const auto loss = [](const Array& w, const Array& x) { return sum(square(tanh(matmul(x, w)))); };
+  const Mesh mesh({{"batch", 2}}, devices("cpu:0-1"));
+  const auto value = jit(loss);
+  const auto slope = jit(grad(loss));
+  const auto mapped = pmap([](const Array& x) { return psum(sum(exp(x)), {"batch"}); },
+                           {.mesh = mesh, .in = {sharded("batch")}, .out = {replicated}});
+  const Array w = reshape(convert(arange(16), float32) * 0.1, {4, 4});
+  std::vector<int> same(8, 0);
+  std::latch begin(std::ssize(same));
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < same.size(); ++t) {
+    threads.emplace_back([&, t] {
+      begin.arrive_and_wait();
+      for (std::size_t i = 0; i < 8; ++i) {
+        const Array x = full({static_cast<std::int64_t>((t + i) % 4) * 2 + 2, 4}, 0.01 * static_cast<double>(i));
+        same[t] += value(w, x).to_bytes() == loss(w, x).to_bytes() ? 1 : 0;
+        same[t] += slope(w, x).to_bytes() == grad(loss)(w, x).to_bytes() ? 1 : 0;
+        same[t] += mapped(x).to_bytes() == mapped(x + 0).to_bytes() ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(same == std::vector<int>(8, 24));
+  CHECK(value.traces() == 4);
+  CHECK(slope.traces() == 4);
 }
 
 TEST_CASE("a failed trace leaves nothing open") {

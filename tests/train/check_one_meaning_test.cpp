@@ -122,6 +122,20 @@ TEST_CASE("found: a loss that divides by the shard's rows, and state that only a
   check_found(verdict(stateful, loss_of(stateful), eight_rows()), "state/layer/largest");
 }
 
+TEST_CASE("what is not finite passes where it is so however the batch is cut, and is found where it is not") {
+  const Model<Array, Array> model = with_layer([](const Scope&, const Array& x) { return x; });
+  const Batch good = eight_rows();
+  const Array zero = zeros({1}), one = ones({1});
+  for (const Array& bad : {zero / zero, one / zero}) {
+    const Batch batch{where(reshape(arange(8), {8, 1}) == 5, bad, good.x), good.y, good.weight};
+    CHECK(verdict(model, loss_of(model), batch) == "");
+  }
+  const Model<Array, Array> mixing = with_layer([](const Scope&, const Array& x) {
+    return x + sqrt(0 * x + (static_cast<double>(x.dim(0)) - 7));  // NaN for a shard's rows, not for all
+  });
+  check_found(verdict(mixing, loss_of(mixing), good), "gradient/first/bias");
+}
+
 TEST_CASE("one shard means one thing; a tolerance may be given") {
   const auto model = with_layer([](const Scope&, const Array& h) { return h - mean(h, Axes{0}, true); });
   const TrainStep one = data_parallel(model, loss_of(model), optim::sgd(0.1), tests::parallel({1, 1}));

@@ -9,6 +9,7 @@
 
 #include "tests/support/expect_error.h"
 #include "tests/support/replicas.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/training.h"
 
 using namespace lockstep;
@@ -90,6 +91,35 @@ TEST_CASE("fit goes on where a state and a position stand") {
   const TrainState half = run_on(tests::fresh_state(step, model, like), {}, step, {.steps = 3}, diary);
   const TrainState rest = run_on(half, {.epoch = 1, .row = 4}, step, {.steps = 5}, diary);
   CHECK(fingerprint(to_tree(rest)) == fingerprint(to_tree(whole)));
+}
+
+TEST_CASE("fit saves in the background what it trains on, while a loader's threads make rows") {
+  const auto model = linear();
+  const TrainStep step = data_parallel(model, tests::loss_of(model), optim::adam(0.1), tests::parallel({2, 2}));
+  const TrainState start = tests::fresh_state(step, model, tests::regression_batch(4, 2, float32));
+  const auto rows =
+      data::map_rows(data::in_memory(*ten_rows()), [](data::Row row, const data::RowKey&) { return row; });
+  struct Left {
+    std::vector<std::int64_t> steps;
+    std::vector<std::string> saved;
+    std::string end;
+    bool operator==(const Left&) const = default;
+  };
+  const auto run = [&](int threads, bool background) {
+    const tests::TemporaryFolder folder;
+    const auto manager = std::make_shared<checkpoint::Manager>(
+        folder.path(), checkpoint::ManagerOptions{.keep_last = 3, .background = background});
+    data::SourceLoader loader(rows, {.batch = 4, .seed = 1}, {.threads = threads, .ahead = 3});
+    Left left;
+    left.end = fingerprint(to_tree(fit(step, start, loader, {.steps = 12, .checkpoints = manager, .save_every = 2})));
+    manager->wait();
+    left.steps = manager->steps();
+    for (const std::int64_t saved : left.steps) left.saved.push_back(fingerprint(manager->restore(saved).tree));
+    return left;
+  };
+  const Left expected = run(0, false);
+  CHECK(expected.steps == std::vector<std::int64_t>{8, 10, 12});
+  CHECK(run(3, true) == expected);
 }
 
 TEST_CASE("fit lints the loss where it is asked to check, and tells the callbacks") {
