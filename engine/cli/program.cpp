@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -211,6 +212,11 @@ int run_program(int argc, char** argv) {
     return ended(usage_error, error.what());
   } catch (const DataError& error) {
     return ended(usage_error, error.what());
+  } catch (const std::bad_alloc&) {
+    return ended(
+        failure,
+        "the system gives no more memory; end other programs, raise this process's limit (ulimit -v), or train "
+        "a smaller model or batch");
   } catch (const std::exception& error) {
     return ended(failure, error.what());
   } catch (...) {
