@@ -62,7 +62,7 @@ struct Scenario {
 
 const std::string training =
     "train --data synthetic --set data.rows=96 --set data.test_rows=32 --model mlp --set model.units=16 "
-    "--set model.layers=1 --batch 16 --devices 1 --shards 4 --log-every 1 --checkpoint-every 2 --collective-timeout 5 "
+    "--set model.layers=1 --batch 16 --devices 1 --shards 4 --log-every 1 --checkpoint-every 2 --collective-timeout 20 "
     "--run run ";
 const std::string more_steps = "--resume --steps 6";
 
