@@ -12,7 +12,6 @@
 #include <lockstep/ops.h>
 #include <lockstep/parallel.h>
 #include <lockstep/sequential_map.h>
-#include <lockstep/weighted.h>
 
 #include "engine/core/scale_of_squares.h"
 
@@ -138,13 +137,7 @@ AxisSet axes_of_statistics(const Scope& scope, const Array& x, const BatchNormOp
                     "whole batch are not there when the first is normalised; give BatchNormOptions{.per_microbatch = "
                     "true} for statistics of each microbatch, or microbatches = 1");
   }
-  if (!options.synchronized) return {};
-  const AxisSet axes = varying.without({microbatch_axis});
-  detail::check_no_mapped_rows(
-      "batch_norm '" + scope.path() + "'", axes,
-      "one row has no statistics: call the model with training = false there, use group_norm or "
-      "layer_norm, or give BatchNormOptions{.synchronized = false}");
-  return axes;
+  return options.synchronized ? varying.without({microbatch_axis}) : AxisSet();
 }
 
 Array gamma_variable(const Scope& scope, const Array& x, Aggregation aggregation) {
