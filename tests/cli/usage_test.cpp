@@ -12,6 +12,7 @@ using lockstep::tests::contains;
 using lockstep::tests::Outcome;
 using lockstep::tests::run_in_child;
 using lockstep::tests::run_program;
+using lockstep::tests::run_shell;
 using lockstep::tests::SmallData;
 using lockstep::tests::TemporaryFolder;
 

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <lockstep/lockstep.h>
+#include <lockstep/vision.h>
 
 #include "tests/support/expect_error.h"
 
