@@ -378,6 +378,7 @@ Named<std::string> Manager::manifest(std::int64_t step) const {
 }
 
 fs::path Manager::folder_of(std::int64_t step) const { return impl_->path_of(step); }
+const ManagerOptions& Manager::options() const { return impl_->options; }
 
 std::int64_t Manager::step_of(Choice choice) {
   std::string found;

@@ -76,6 +76,7 @@ class SourceLoader::Batches {
   bool is_elsewhere() const { return ::getpid() != process_; }
   std::int64_t batches_per_epoch() const { return batches_of(options_, rows_); }
   Position position() const { return position_; }
+  const LoaderOptions& options() const { return options_; }
 
   void seek(Position position) {
     position_ = begin_at(options_, position, rows_, "source");
@@ -306,6 +307,7 @@ std::int64_t SourceLoader::batches_per_epoch() const {
   return lockstep::detail::held(batches_, "[loader]").batches_per_epoch();
 }
 Position SourceLoader::position() const { return lockstep::detail::held(batches_, "[loader]").position(); }
+const LoaderOptions& SourceLoader::options() const { return lockstep::detail::held(batches_, "[loader]").options(); }
 void SourceLoader::seek(Position position) { lockstep::detail::held(batches_, "[loader]").seek(position); }
 Tree SourceLoader::next_tree() { return lockstep::detail::held(batches_, "[loader]").next(); }
 

@@ -18,9 +18,11 @@ Array embedded(const Scope& scope, const Array& tokens, const GptOptions& option
     throw ShapeError("[gpt] the input is " + to_string(tokens.type()) + " and positions is " +
                      std::to_string(options.positions) + "; give at most so many tokens");
   }
-  return embedding(
-      scope["tokens"], tokens,
-      {.vocabulary = options.vocabulary, .features = options.blocks.width, .initializer = initializers::normal(0.02)});
+  return embedding(scope["tokens"], tokens,
+                   {.vocabulary = options.vocabulary,
+                    .features = options.blocks.width,
+                    .dtype = options.dtype,
+                    .initializer = initializers::normal(0.02)});
 }
 
 Array logits_of(const Scope& scope, const Array& h, const GptOptions& options) {

@@ -330,12 +330,13 @@ Array ScopeFrame::mean_over_replicas(const Declared& variable, const AxisSet& ax
   const DType dtype = variable.now().dtype();
   const Array value = convert(variable.now(), sum_dtype(dtype));
   if (!rows_.has_value() || rows_.type().varying.empty()) return convert(pmean(value, axes), dtype);
-  Array has_rows = any(rows_ != 0);
-  // Values that replicas share along an axis count where one of these has rows.
-  const AxisSet shared = has_rows.type().varying.without(axes);
-  if (!shared.empty()) has_rows = psum(has_rows, shared) != 0;
-  const Array count = psum(pvary(convert(has_rows, value.dtype()), axes.without(has_rows.type().varying)), axes);
-  const Array total = psum(where(has_rows, value, 0), axes);
+  // Each replica counts by the share of its rows that are real, exactly 1 where nothing pads; where replicas share a value
+  // along an axis, by that of all of these.
+  Array own = sum(convert(rows_ != 0, value.dtype())) / static_cast<double>(rows_.shape().size());
+  const AxisSet shared = own.type().varying.without(axes);
+  if (!shared.empty()) own = psum(own, shared);
+  const Array count = psum(pvary(own, axes.without(own.type().varying)), axes);
+  const Array total = psum(where(own == 0, 0, value * own), axes);
   return where(count == 0, variable.old_value, convert(total / where(count == 0, 1, count), dtype));
 }
 

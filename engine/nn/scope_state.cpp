@@ -32,8 +32,19 @@ std::vector<std::string> paths_below(const Tree& tree, const std::string& kind) 
   return tree.contains(kind) ? tree.at(kind).paths() : std::vector<std::string>();
 }
 
+/// The mean of the real examples of a vmap over the rows of a batch, in the dtype of `values`; `before` where there is none.
+Array mean_of_real_rows(const Array& before, const Array& values, const Array& row_weights) {
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(values.ndim()), 1);
+  shape[0] = values.dim(0);
+  const Array is_real = reshape(row_weights != 0, shape);
+  const Array wide = convert(values, sum_dtype(values.dtype()));
+  const Array count = sum(convert(is_real, wide.dtype()));
+  const Array total = sum(where(is_real, wide, 0), Axes{0});
+  return where(count == 0, before, convert(total / where(count == 0, 1, count), values.dtype()));
+}
+
 /// The largest over the examples: a count that went on in some of them.
-Array largest(const Array&, const Array& of_examples) { return max(of_examples, Axes{0}); }
+Array largest(const Array&, const Array& of_examples, const MappedAxis&) { return max(of_examples, Axes{0}); }
 
 }  // namespace
 
@@ -51,15 +62,19 @@ CellOptions ScopeFrame::cell_options(const std::string& path, const VariableSpec
   }
   switch (spec.aggregation) {
     case Aggregation::mean:
-      options.merge = [](const Array&, const Array& of_examples) { return mean(of_examples, Axes{0}); };
+      // The cell is one of this frame's, which lives while a call's vmaps are traced.
+      options.merge = [this](const Array& before, const Array& of_examples, const MappedAxis& axis) {
+        const bool has_weights = rows_.has_value() && goes_through_rows(axis, nullptr);
+        return has_weights ? mean_of_real_rows(before, of_examples, rows_) : mean(of_examples, Axes{0});
+      };
       return options;
     case Aggregation::only_first_replica:
-      options.merge = [](const Array&, const Array& of_examples) {
+      options.merge = [](const Array&, const Array& of_examples, const MappedAxis&) {
         return squeeze(slice_in_dim(of_examples, 0, 1, 0), {0});
       };
       return options;
     default:
-      options.merge = [path](const Array&, const Array& of_examples) -> Array {
+      options.merge = [path](const Array&, const Array& of_examples, const MappedAxis&) -> Array {
         throw AggregationError(
             "[assign] the new value of '" + path +
             "' differs between the examples of a vmap, but the variable declares aggregation=none; give the vmap an "
@@ -79,7 +94,7 @@ void ScopeFrame::assign(const std::string& path, const Array& value) {
 void ScopeFrame::accumulate(const std::string& path, const Array& contribution) {
   Declared& variable = find_assignable(path, "accumulate");
   variable.assigned = true;
-  const auto sum_of_examples = [](const Array& before, const Array& of_examples) {
+  const auto sum_of_examples = [](const Array& before, const Array& of_examples, const MappedAxis&) {
     return before + sum(of_examples - before, Axes{0});
   };
   CellOptions options{.name = "the variable '" + path + "'", .merge = sum_of_examples, .per_example = true};

@@ -104,7 +104,18 @@ struct Below {
   }
 };
 
+/// A mask that may select nothing.
+struct Optional {
+  Mask mask;
+  bool operator()(std::string_view path) const { return mask(path); }
+};
+
 Selection selection(const std::string& of, const Mask& mask) {
+  if (const Optional* optional = mask.target<Optional>()) {
+    Selection own = selection(of, optional->mask);
+    own.optional = true;
+    return own;
+  }
   const Below* below = mask.target<Below>();
   return {of + "(" + (below == nullptr ? "a mask" : "below(\"" + below->prefix + "\")") + ")", mask};
 }
@@ -188,7 +199,9 @@ GradientTransformation masked(GradientTransformation inner, Mask mask) {
   some.frozen = both(mask, inner.frozen);
   some.linear = inner.linear;
   some.selections = {selection("masked", mask)};
-  for (const Selection& own : inner.selections) some.selections.push_back({own.text, both(mask, own.mask)});
+  for (const Selection& own : inner.selections) {
+    some.selections.push_back({own.text, both(mask, own.mask), own.optional});
+  }
   return some;
 }
 
@@ -242,5 +255,6 @@ GradientTransformation freeze(Mask frozen) {
 }
 
 Mask below(std::string prefix) { return Below{std::move(prefix)}; }
+Mask optional(Mask mask) { return Optional{std::move(mask)}; }
 
 }  // namespace lockstep::optim

@@ -12,6 +12,7 @@
 #include "engine/train/batch_rows.h"
 #include "engine/train/loss_over_mesh.h"
 #include "engine/train/model_parallel.h"
+#include "engine/train/oversights.h"
 #include "engine/train/replica_step.h"
 #include "engine/train/trainable_parts.h"
 
@@ -140,6 +141,8 @@ Mesh TrainStep::mesh(std::int64_t rows) const {
 TrainState TrainStep::init(Tree trainable, Tree non_trainable) const {
   const detail::StepParts& own = parts();
   train::check_trained_dtypes(own.objectives, trainable);
+  const std::vector<std::string> idle = train::idle_masks(own.objectives, trainable);
+  if (!idle.empty()) throw ValueError("[TrainStep::init] " + idle.front());
   if (own.partitioned) return train::cut_state(own, std::move(trainable), std::move(non_trainable));
   Tree slots = detail::JitCache().call(
       [&own](const std::vector<Tree>& arguments) { return train::initial_slots(own.objectives, arguments[0]); },

@@ -34,6 +34,7 @@ std::vector<std::string> lint(const TrainStep& step, const TrainState& state, co
   };
   add(train::ignored_weights(parts, whole, rows));
   add(train::ignored_state(parts, whole, rows));
+  add(train::padded_state(parts, whole, rows));
   add(train::idle_masks(parts.objectives, whole.trainable));
   return texts;
 }

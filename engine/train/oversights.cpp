@@ -137,6 +137,42 @@ std::vector<std::string> ignored_state(const detail::StepParts& parts, const Tra
   return texts;
 }
 
+std::vector<std::string> padded_state(const detail::StepParts& parts, const TrainState& state, const Tree& rows) {
+  if (!has_weights(rows, parts.options.weight) || rows_of(rows) < 2 || state.non_trainable.size() == 0) return {};
+  const std::string& path = parts.options.weight.path();
+  const Array given = rows.at(path).array();
+  const std::int64_t count = given.dim(0);
+  // Rows that hold something else than the first real one, with weight 0, and the same rows with what it holds.
+  const Array halved = where(arange(count) < (count + 1) / 2, given, 0);
+  const Tree masked = filled(rows, parts.options.weight).with(path, Tree(halved));
+  const Tree alike = filled(masked, parts.options.weight);
+  const auto body = [&](const Tree& trainable, const Tree& non_trainable, const Tree& shard) {
+    const Declarations declared = find_declarations(parts, trainable, non_trainable, shard);
+    Tree next = non_trainable;
+    for (const Objective& objective : parts.objectives) {
+      next = objective.loss(entering(trainable, declared), next, shard).state;
+    }
+    return next;
+  };
+  const auto function = [&](const std::vector<Tree>& arguments) {
+    return on_one_shard(body, arguments[0], arguments[1], arguments[2]);
+  };
+  detail::JitCache compiled;
+  const auto next = [&](const Tree& batch) {
+    return compiled.call(function, {state.trainable, state.non_trainable, batch});
+  };
+  const Tree one = next(masked), other = next(alike);
+  const std::vector<std::string> paths = one.paths();
+  const std::vector<Array> a = one.leaves(), b = other.leaves();
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!is_float(a[i].dtype()) || allclose(a[i], b[i], 1e-4, 1e-30, true).item<bool>()) continue;
+    texts.push_back("padding: the new value of '" + paths[i] + "' depends on rows of weight 0, '" + path +
+                    "', which pad a batch; take means with scope.mean_over_rows(x), or weigh by scope.rows()");
+  }
+  return texts;
+}
+
 std::vector<std::string> idle_masks(const std::vector<Objective>& objectives, const Tree& trainable) {
   std::vector<std::string> texts;
   for (const Objective& objective : objectives) {
@@ -144,10 +180,11 @@ std::vector<std::string> idle_masks(const std::vector<Objective>& objectives, co
       const Tree seen = part.empty() ? trainable : trainable.at(part);
       const std::vector<std::string> paths = seen.paths();
       for (const optim::Selection& selection : optimizer.selections) {
-        if (std::any_of(paths.begin(), paths.end(), selection.mask)) continue;
+        if (selection.optional || std::any_of(paths.begin(), paths.end(), selection.mask)) continue;
         texts.push_back("optimizer" + (part.empty() ? std::string() : " of '" + part + "'") + of_objective(objective) +
                         ": " + selection.text + " takes none of the leaves " + listed_paths(paths) +
-                        "; paths are those of the part that the optimizer has, correct it");
+                        "; paths are those of the part that the optimizer has: correct the mask, or write "
+                        "optim::optional(mask) where it may select nothing");
       }
     }
   }

@@ -97,8 +97,8 @@ void AveragedWeights::on_begin(const StepReport& report, const Tree& state) {
 
 void AveragedWeights::on_end(const StepReport& report, const Tree&, Requests&) { last_step_ = report.step; }
 
-void AveragedWeights::on_step(const StepReport& report, const Tree& state, Requests&) {
-  if (report.step % options_.every != 0) return;  // an epoch's end
+void AveragedWeights::on_update(std::int64_t step, const Tree& state) {
+  if (step % options_.every != 0) return;
   average_ = (*update_)(std::move(average_), state.at(options_.path));
 }
 

@@ -15,11 +15,13 @@ void Callback::reset() {}
 void Callback::on_check(const std::vector<std::string>&) {}
 void Callback::on_begin(const StepReport&, const Tree&) {}
 void Callback::on_resume(const StepReport&, const Tree&, Requests&) {}
+void Callback::on_update(std::int64_t, const Tree&) {}
 void Callback::on_step(const StepReport&, const Tree&, Requests&) {}
 void Callback::on_validation(const StepReport&, const Tree&, Requests&) {}
 void Callback::on_epoch(const StepReport&, const Tree&, Requests&) {}
 void Callback::on_end(const StepReport&, const Tree&, Requests&) {}
 void Callback::close() {}
+std::string Callback::monitored() const { return {}; }
 std::int64_t Callback::every() const { return 0; }
 bool Callback::judges_steps() const { return false; }
 bool Callback::may_discard() const { return false; }

@@ -118,6 +118,8 @@ EarlyStopping::~EarlyStopping() = default;
 
 void EarlyStopping::close() { last_weights_.clear(); }
 
+std::string EarlyStopping::monitored() const { return options_.monitor; }
+
 std::string EarlyStopping::name() const {
   return options_.name.empty() ? "early_stopping " + options_.monitor : options_.name;
 }

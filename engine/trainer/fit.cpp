@@ -11,6 +11,7 @@
 
 #include "engine/trainer/agreed_stop.h"
 #include "engine/trainer/changes.h"
+#include "engine/trainer/monitor.h"
 #include "engine/trainer/saved_run.h"
 
 namespace lockstep {
@@ -35,6 +36,10 @@ void check(const TrainerOptions& o, const Callbacks& callbacks) {
   if (o.steps < 0) {
     throw ValueError(fmt::format("[fit] steps is {}; it must be 0 or more, those made before included", o.steps));
   }
+  if (o.steps == 0 && o.epochs == 0) {
+    throw ValueError(
+        "[fit] steps and epochs are both 0, so no step would be made; give TrainerOptions::steps or epochs");
+  }
   if (o.epochs < 0) throw ValueError(fmt::format("[fit] epochs is {}; it must be 0 or more, in all", o.epochs));
   if (o.check_replicas_every < 0) {
     throw ValueError(fmt::format("[fit] check_replicas_every is {}; it must be a number of steps, or 0 for no check",
@@ -56,6 +61,7 @@ void check(const TrainerOptions& o, const Callbacks& callbacks) {
     throw ValueError(fmt::format("[fit] callback {} is callback {} once more; leave one of them out", i, same));
   }
   if (o.checkpoints != nullptr) trainer::check_names(callbacks);
+  trainer::check_monitored(callbacks, o, std::nullopt);
 }
 
 double number_of(const std::string& name, const Tree& value) {
@@ -71,6 +77,13 @@ std::map<std::string, double> on_host(const Tree& logs) {
   if (logs.kind() == Tree::Kind::none) return values;
   for (const auto& [name, value] : logs.entries()) values.emplace(name, number_of(name, value));
   return values;
+}
+
+std::vector<std::string> names_of(const Tree& logs) {
+  std::vector<std::string> names;
+  if (logs.kind() == Tree::Kind::none) return names;
+  for (const auto& [name, value] : logs.entries()) names.push_back(name);
+  return names;
 }
 
 /// Where a state counts its steps itself.
@@ -220,6 +233,10 @@ class Run {
     report_.rows += rows_in(batch);
     ++report_.step;
     const bool is_kept = accepted(logs, before);
+    if (is_kept) {
+      for (const auto& callback : callbacks_) callback->on_update(report_.step, state_);
+      if (!std::exchange(are_logs_known_, true)) trainer::check_monitored(callbacks_, options_, names_of(logs));
+    }
     if (is_kept && options_.check_replicas_every > 0 && report_.step % options_.check_replicas_every == 0) {
       check_replicas(fmt::format("the state after step {}", report_.step), state_);
     }
@@ -383,7 +400,8 @@ class Run {
   bool judges_ = false;
   bool may_discard_ = false;
   bool is_checked_ = false;
-  bool ended_within_ = false;  ///< The latest step is told of, or saved, because the run ends there within an epoch.
+  bool are_logs_known_ = false;  ///< Whether what callbacks read was looked for in the logs of a step.
+  bool ended_within_ = false;    ///< The latest step is told of, or saved, because the run ends there within an epoch.
   bool wants_save_ = false;
   std::uint64_t calls_before_ = world()->size() > 1 ? world()->calls() : 0;
   bool is_stop_compared_ = false;  ///< With the other processes.
@@ -404,15 +422,28 @@ void close_all(const Callbacks& callbacks) {
   if (first != nullptr) std::rethrow_exception(first);
 }
 
+/// The options with what step and batches say of a run in its manifest.
+TrainerOptions with_known_entries(TrainerOptions options, const TrainedStep& step, const BatchSource& source) {
+  Named<std::string>::Map entries = options.manifest;
+  if (source.batch) entries.emplace("batch", std::to_string(*source.batch));
+  if (source.seed) entries.emplace("seed", std::to_string(*source.seed));
+  if (source.batch && step.one_meaning != nullptr) {
+    entries.emplace("shards", std::to_string(step.one_meaning->mesh(*source.batch).shards()));
+  }
+  options.manifest = std::move(entries);
+  return options;
+}
+
 }  // namespace
 
 Tree detail::fit(const TrainedStep& step, Tree state, const BatchSource& source, const TrainerOptions& options,
                  const Callbacks& callbacks) {
   return tell_processes([&] {
     check(options, callbacks);
+    const TrainerOptions known = with_known_entries(options, step, source);
     Tree trained;
     try {
-      trained = Run(step, std::move(state), source, options, callbacks).trained();
+      trained = Run(step, std::move(state), source, known, callbacks).trained();
     } catch (...) {
       try {
         close_all(callbacks);

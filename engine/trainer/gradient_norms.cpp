@@ -63,6 +63,8 @@ void GradientNorms::on_step(const StepReport& report, const Tree&, Requests&) {
   if (norms_.size() > options_.window) norms_.erase(norms_.begin());
 }
 
+std::string GradientNorms::monitored() const { return "grad_norm"; }
+
 std::string GradientNorms::name() const {
   return fmt::format("gradient_norms {} {} {}", options_.every, options_.window, options_.spike);
 }

@@ -35,6 +35,8 @@ void ModelCheckpoint::look(const StepReport& report, Requests& requests) {
   requests.save();
 }
 
+std::string ModelCheckpoint::monitored() const { return options_.save_best_only ? options_.monitor : std::string(); }
+
 std::string ModelCheckpoint::name() const {
   return options_.save_best_only ? "model_checkpoint " + options_.monitor
                                  : std::string();  // what it has to keep is the best

@@ -1,5 +1,6 @@
 #include "engine/trainer/monitor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -35,6 +36,29 @@ double monitored(const char* who, const std::string& monitor, const StepReport& 
   throw StateError(
       fmt::format("[{}] the run logs no '{}'; it logs {}. What starts with val_ comes from TrainerOptions::validate",
                   who, monitor, names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "))));
+}
+
+void check_monitored(const detail::Callbacks& callbacks, const TrainerOptions& options,
+                     const std::optional<std::vector<std::string>>& logs) {
+  const auto check = [&](const std::string& who, const std::string& metric) {
+    if (metric.empty()) return;
+    if (is_of_validation(metric)) {
+      if (options.validate) return;  // its names are known when it is made
+      throw ValueError(
+          fmt::format("[fit] {} reads '{}', and the run makes no validation; give TrainerOptions::validate, or name a "
+                      "log of the step",
+                      who, metric));
+    }
+    if (!logs || std::ranges::find(*logs, metric) != logs->end()) return;
+    throw ValueError(fmt::format("[fit] {} reads '{}', which no step logs; a step logs {}", who, metric,
+                                 logs->empty() ? "nothing" : fmt::format("{}", fmt::join(*logs, ", "))));
+  };
+  for (std::size_t i = 0; i < callbacks.size(); ++i) {
+    const std::string name = callbacks[i]->name();
+    check("callback " + (name.empty() ? std::to_string(i) : "'" + name + "'"), callbacks[i]->monitored());
+  }
+  if (options.checkpoints == nullptr || options.checkpoints->options().keep_best == 0) return;
+  check("keep_best of the checkpoints", options.checkpoints->options().best_metric);
 }
 
 void check_count(const char* who, const char* what, std::int64_t count, std::int64_t least) {

@@ -75,6 +75,8 @@ void ReduceLROnPlateau::restore(const Tree& saved) {
 
 ReduceLROnPlateau::~ReduceLROnPlateau() = default;
 
+std::string ReduceLROnPlateau::monitored() const { return options_.monitor; }
+
 std::string ReduceLROnPlateau::name() const {
   return options_.name.empty() ? "reduce_lr_on_plateau " + options_.monitor : options_.name;
 }

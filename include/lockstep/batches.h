@@ -80,6 +80,7 @@ class LOCKSTEP_API Loader {
   /// The next batch; after an epoch's last one the next epoch begins.
   Batch next();
   Position position() const { return position_; }
+  const LoaderOptions& options() const { return options_; }
   /// Where drop_last drops all that is left of the epoch there, to the next one. Throws DataError for a position beyond the
   /// data set.
   void seek(Position position);
@@ -110,6 +111,7 @@ class LOCKSTEP_API TreeLoader {
     return from_tree<B>(next_tree());
   }
   Position position() const { return position_; }
+  const LoaderOptions& options() const { return options_; }
   /// As a Loader's. Throws DataError for a position beyond the rows.
   void seek(Position position);
 

@@ -86,6 +86,8 @@ class LOCKSTEP_API Callback {
   /// Behind that, of a resumed run alone: where the one that was saved had come to its end, this one may be stopped before
   /// it makes a step.
   virtual void on_resume(const StepReport& report, const Tree& state, Requests& requests);
+  /// After each step that is accepted, before validation and everything below. It has no logs.
+  virtual void on_update(std::int64_t step, const Tree& state);
   /// Every `every()` steps, at the end of each epoch and at the last step.
   virtual void on_step(const StepReport& report, const Tree& state, Requests& requests);
   /// Behind each validation.
@@ -95,6 +97,8 @@ class LOCKSTEP_API Callback {
   /// Last of all, also where something has thrown; files are closed.
   virtual void close();
 
+  /// The log that it reads, "" for none: a run whose logs have no such one is an error from the start.
+  virtual std::string monitored() const;
   /// Steps between calls of on_step; 0: TrainerOptions::log_every.
   virtual std::int64_t every() const;
   /// Whether `accepts` is asked behind each step, before anybody else is told of it. Logs are then read each step.
@@ -159,6 +163,7 @@ class LOCKSTEP_API EarlyStopping final : public Callback {
   void on_epoch(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_end(const StepReport& report, const Tree& state, Requests& requests) override;
   void close() override;
+  std::string monitored() const override;
   std::string name() const override;
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
@@ -203,6 +208,7 @@ class LOCKSTEP_API ReduceLROnPlateau final : public Callback {
   void reset() override;
   void on_validation(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_epoch(const StepReport& report, const Tree& state, Requests& requests) override;
+  std::string monitored() const override;
   std::string name() const override;
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
@@ -234,6 +240,7 @@ class LOCKSTEP_API ModelCheckpoint final : public Callback {
   void on_validation(const StepReport& report, const Tree& state, Requests& requests) override;
   void on_epoch(const StepReport& report, const Tree& state, Requests& requests) override;
   std::int64_t every() const override { return options_.save_freq; }
+  std::string monitored() const override;
   std::string name() const override;
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
@@ -305,6 +312,7 @@ class LOCKSTEP_API GradientNorms final : public Callback {
   /// Throws StateError where the step logs no "grad_norm".
   void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
   std::int64_t every() const override { return options_.every; }
+  std::string monitored() const override;
   std::string name() const override;
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;
@@ -326,8 +334,9 @@ struct AveragedWeightsOptions {
   std::string path = "trainable";  ///< Of the state.
   std::string name = {};           ///< Under which it is saved; empty: "averaged_weights <path>". Two need two names.
 };
-/// An exponential moving average of the weights, average = momentum * average + (1 - momentum) * weights behind every
-/// `every` steps, from the weights at the beginning on; of weights that lie cut it lies as they do, and nothing is sent. (Keras' use_ema;
+/// An exponential moving average of the weights, average = momentum * average + (1 - momentum) * weights after every
+/// `every` steps, from the weights at the beginning on; a validation of the same step sees it. Of weights that lie cut it lies
+/// as they do, and nothing is sent. (Keras' use_ema;
 /// inside of a step, optim::average_parameters) A `fit` that begins at the step where the last one ended goes on with its
 /// average, any other begins anew.
 class LOCKSTEP_API AveragedWeights final : public Callback {
@@ -338,9 +347,8 @@ class LOCKSTEP_API AveragedWeights final : public Callback {
   AveragedWeights& operator=(const AveragedWeights&) = delete;
   ~AveragedWeights() override;
   void on_begin(const StepReport& report, const Tree& state) override;
-  void on_step(const StepReport& report, const Tree& state, Requests& requests) override;
+  void on_update(std::int64_t step, const Tree& state) override;
   void on_end(const StepReport& report, const Tree& state, Requests& requests) override;
-  std::int64_t every() const override { return options_.every; }
   std::string name() const override;
   Tree saved_state(const Tree& state) const override;
   void restore(const Tree& saved) override;

@@ -51,9 +51,9 @@ class LOCKSTEP_API TraceLevel {
 /// What a cell is called, and what a vmap makes of it.
 struct CellOptions {
   std::string name = "cell";  ///< In messages.
-  /// What becomes of values that differ between the examples of a vmap, [n, ...]: the value all share. Without one a
-  /// TraceError. `before`: the value before the vmap.
-  std::function<Array(const Array& before, const Array& of_examples)> merge = {};
+  /// Makes one value for all examples of a vmap from values that differ between them, [n, ...]. Without it such values are
+  /// a TraceError. `before`: the value before the vmap; `axis`: the vmap's, with an empty index.
+  std::function<Array(const Array& before, const Array& of_examples, const MappedAxis& axis)> merge = {};
   /// Whether every example replaces the value for itself, even where all values are the same: a sum of contributions.
   bool per_example = false;
 };

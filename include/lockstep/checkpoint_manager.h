@@ -101,6 +101,7 @@ class LOCKSTEP_API Manager {
   std::int64_t step_of(Choice choice);
 
   std::filesystem::path folder_of(std::int64_t step) const;
+  const ManagerOptions& options() const;
 
  private:
   struct Impl;

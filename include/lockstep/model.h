@@ -100,7 +100,7 @@ class LOCKSTEP_API Scope {
   Array non_trainable(std::string_view name, const VariableSpec& spec) const;
 
   /// The new value of a declared non-trainable variable, combined over replicas as it declares: `none` must be
-  /// invariant already, `mean` is averaged, `only_first_replica` takes replica 0's. Throws AggregationError for a `sum`
+  /// invariant already, `mean` is averaged, each replica counting by its real rows (`mean_over_rows`), `only_first_replica` takes replica 0's. Throws AggregationError for a `sum`
   /// variable (use accumulate), StateError for one that is trainable, not declared or of another type.
   void assign(std::string_view name, const Array& value) const;
   /// new = old + psum(contribution), for `sum` variables only. Added in at least float32, integers in 64 bits, and
@@ -122,6 +122,10 @@ class LOCKSTEP_API Scope {
   /// In a vmap over the batch, of its row: a scalar.
   Array rows() const;
   Array rows(const Array& x) const;
+  /// The mean over dimension 0 of x, which has a row for each row of this shard of the batch: rows of weight 0, which pad,
+  /// do not count. 0 where no row counts. Summed in at least float32. For new values of variables that declare `mean`. In a
+  /// vmap over the rows x is one row's, and its own mean. Throws ShapeError where x has another number of rows.
+  Array mean_over_rows(const Array& x) const;
   /// Mesh axes that cut the batch; empty outside a map.
   const AxisSet& batch_axes() const;
   /// Placement of a draw over the batch: cut in dimension 0 along batch_axes.

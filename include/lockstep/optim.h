@@ -23,6 +23,7 @@ using Mask = std::function<bool(std::string_view path)>;
 struct Selection {
   std::string text;  ///< "freeze(below(\"encoder\"))"
   Mask mask;
+  bool optional = false;  ///< Whether it may select no leaf.
 };
 }  // namespace lockstep::optim
 
@@ -139,6 +140,8 @@ partition(Named<GradientTransformation> transformations,
           std::function<std::string(const std::string& path, const Array& leaf)> label);
 /// True for every path at or below `prefix`.
 LOCKSTEP_API Mask below(std::string prefix);
+/// The same mask, which may select no leaf. TrainStep::init throws ValueError for another one that selects none.
+LOCKSTEP_API Mask optional(Mask mask);
 
 /// -rate(count) * u, count being the number of updates made before, 0 for the first: its state is {"count": int32}.
 LOCKSTEP_API GradientTransformation scale_by_learning_rate(LearningRate rate);

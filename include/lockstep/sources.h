@@ -177,6 +177,7 @@ class LOCKSTEP_API SourceLoader {
   }
   /// Behind the last batch that was given out, however many were made in advance.
   Position position() const;
+  const LoaderOptions& options() const;
   /// As a Loader's. Throws DataError for a position beyond the rows.
   void seek(Position position);
 

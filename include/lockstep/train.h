@@ -389,8 +389,10 @@ class LOCKSTEP_API EvaluateStep {
 
 /// Runs the step once with V = 1 and one microbatch and once as it is, in float64, from copies of the state, and throws
 /// AggregationError naming the first leaf of loss, gradients, state and metrics that differs by more than `tolerance`
-/// relative (1e-5 where the loss has made it narrower), with both values. What types cannot see (a batch mean in a
-/// custom layer, a penalty added per shard) shows here. MeshError in one of several processes.
+/// relative (1e-5 where the loss has made it narrower), with both values. Where the batch has weights of rows, it compares
+/// again with the last rows padding, in part of the last shard and in all of it. A step that cannot run in float64 is
+/// compared in its own dtypes, to 1e-3. What types cannot see (a batch mean in a custom layer, a penalty added per shard)
+/// shows here. MeshError in one of several processes.
 LOCKSTEP_API void check_one_meaning(const TrainStep& step, const TrainState& state, const Tree& batch,
                                     double tolerance = 1e-7);
 /// The same of a Batch.
@@ -407,7 +409,8 @@ requires(!std::is_same_v<B, Tree>) void check_one_meaning(const TrainStep& step,
 ///    trainable variables;
 ///  - terms and metrics that count a row as before when its weight becomes 0, though the batch has weights of rows;
 ///  - state that a loss returns as it was given, although a training call of a model has a new value for it;
-///  - masks of the optimizers (freeze, masked) that take no leaf.
+///  - state whose new value depends on rows of weight 0, which pad a batch;
+///  - masks of the optimizers (freeze, masked) that select no leaf of the state, where they are not `optional`.
 /// Paths in `aggregations` that name no leaf are errors of the step itself.
 LOCKSTEP_API std::vector<std::string> lint(const TrainStep& step, const TrainState& state, const Tree& batch);
 /// The same of a Batch.

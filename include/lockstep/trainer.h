@@ -53,8 +53,9 @@ struct TrainerOptions {
   /// Goes on from the latest checkpoint where there is one: state, place in the data and callbacks are those of the run
   /// that was cut off, and so are the bits of what follows.
   bool resume = false;
-  /// What bits depend on beside the program, saved with each checkpoint: seed, shards, batch, data set, machine_description().
-  /// A resume under another value is refused.
+  /// What bits depend on beside the program, saved with each checkpoint: data set, seed of the model, machine_description().
+  /// A resume under another value is refused. "shards" of a TrainStep, "batch" and "seed" of a loader are added where the
+  /// manifest has no such entry.
   Named<std::string> manifest = {};
   /// Entries of the manifest that may be others; {"*"}: all.
   detail::OutOfLine<std::vector<std::string>> accept_changes = {};
@@ -77,6 +78,10 @@ struct BatchSource {
   std::function<void(data::Position)> seek;
   std::function<std::int64_t()> batches_per_epoch = {};  ///< Where it is known.
   bool seeks_back = false;                               ///< To any place, those before its own too.
+  /// Rows of a batch and the seed of their order where the loader has `options()`; nothing of other batches, and no seed of
+  /// rows that are not shuffled.
+  std::optional<std::int64_t> batch = {};
+  std::optional<std::uint64_t> seed = {};
 };
 
 namespace detail {
@@ -184,6 +189,10 @@ BatchSource source_of(B& batches) {
   }
   if constexpr (requires { batches.batches_per_epoch(); }) {
     source.batches_per_epoch = [&batches] { return static_cast<std::int64_t>(batches.batches_per_epoch()); };
+  }
+  if constexpr (requires { batches.options().shuffle; }) {
+    source.batch = batches.options().batch;
+    if (batches.options().shuffle) source.seed = batches.options().seed;
   }
   return source;
 }

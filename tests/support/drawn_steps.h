@@ -270,7 +270,7 @@ inline std::vector<NamedOptimizer> step_optimizers() {
           {"max_norm", chain(sgd(0.1), masked(keep_params_max_norm(1.0),
                                               [](std::string_view path) { return !path.ends_with("alpha"); }))},
           {"trust", chain(scale_by_trust_ratio(), sgd(0.1))},
-          {"freeze", chain(freeze(below("l0")), sgd(0.1))},
+          {"freeze", chain(freeze(optional(below("l0"))), sgd(0.1))},
           {"lbfgs", lbfgs(0.05, 3)},
           {"polyak", polyak_sgd({.max_rate = 0.1})},
           {"dog", dog(), true},

@@ -306,7 +306,7 @@ TEST_CASE("check_one_meaning compares microbatches with none") {
   const Model mixing(
       [](Scope& scope, const Array& x) { return dense(scope["head"], x - mean(x, Axes{0}, true), {.units = 1}); });
   CHECK(tests::contains(verdict(mixing, {1, 1}), "with 1 shard of 2 microbatches"));
-  CHECK(tests::contains(verdict(mixing, {2, 1}), "with 2 of 2 microbatches"));
+  CHECK(tests::contains(verdict(mixing, {2, 1}), "with 2 shards of 2 microbatches"));
   const Model alone([](Scope& scope, const Array& x) {
     return dense(scope["head"], batch_norm(scope["norm"], x, {.per_microbatch = true}), {.units = 1});
   });

@@ -115,23 +115,26 @@ TEST_CASE("state that no call assigns may stay as it is") {
   CHECK(lint(step, tests::fresh_state(step, model, batch), batch).empty());
 }
 
-TEST_CASE("masks that take no leaf are found, by name") {
+TEST_CASE("a mask that selects no leaf is an error before the first step, unless it is optional") {
   using optim::below;
   CHECK(findings(optim::chain(optim::sgd(0.1), optim::freeze(below("body")))).empty());
-  const auto frozen = findings(optim::chain(optim::sgd(0.1), optim::freeze(below("bodi"))));
-  REQUIRE(frozen.size() == 1);
-  CHECK(one_says(frozen, "optimizer: freeze(below(\"bodi\")) takes none of the leaves 'body/bias', 'body/kernel'",
-                 "..."));
-  const auto masked = findings(
-      optim::chain(optim::masked(optim::add_decayed_weights(0.1), [](std::string_view p) { return p == "kernel"; }),
-                   optim::sgd(0.1)));
-  REQUIRE(masked.size() == 1);
-  CHECK(one_says(masked, "masked(a mask) takes none", ""));
-  // A freeze inside a mask is what both take.
-  const auto inner =
-      findings(optim::chain(optim::masked(optim::freeze(below("body")), below("head")), optim::sgd(0.1)));
-  REQUIRE(inner.size() == 1);
-  CHECK(one_says(inner, "freeze(below(\"body\"))", "takes none"));
+  const auto refused = [](const optim::GradientTransformation& optimizer, const std::string& text) {
+    tests::expect_error<ValueError>([&] { findings(optimizer); }, "[TrainStep::init] optimizer: " + text);
+  };
+  refused(optim::chain(optim::sgd(0.1), optim::freeze(below("bodi"))),
+          "freeze(below(\"bodi\")) takes none of the leaves 'body/bias', 'body/kernel'");
+  const auto kernel = [](std::string_view p) { return p == "kernel"; };
+  refused(optim::chain(optim::masked(optim::add_decayed_weights(0.1), kernel), optim::sgd(0.1)),
+          "masked(a mask) takes none");
+  // A freeze inside a mask selects what both do.
+  refused(optim::chain(optim::masked(optim::freeze(below("body")), below("head")), optim::sgd(0.1)),
+          "freeze(below(\"body\")) takes none");
+  for (const optim::Mask& mask : {optim::Mask(kernel), below("bodi")}) {
+    CHECK(findings(optim::chain(optim::sgd(0.1), optim::freeze(optim::optional(mask)))).empty());
+    CHECK(findings(optim::chain(optim::masked(optim::scale(2), optim::optional(mask)), optim::sgd(0.1))).empty());
+    CHECK(findings(optim::masked(optim::chain(optim::freeze(optim::optional(mask)), optim::sgd(0.1)), below("head")))
+              .empty());
+  }
 }
 
 TEST_CASE("check_one_meaning compares metrics, too") {

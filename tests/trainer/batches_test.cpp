@@ -72,7 +72,6 @@ TEST_CASE("fit takes any step and any batches: ranges, passed through once an ep
   CHECK(fitted(batches, {.steps = 5}) == std::pair(12312, five));
   CHECK(fitted(batches, {.epochs = 2}) == std::pair(123123, std::string("0:1 0:2 0:3 |0 1:4 1:5 1:6 |1 ")));
   CHECK(fitted(batches, {.steps = 2, .epochs = 7}) == std::pair(12, std::string("0:1 0:2 |0 ")));
-  CHECK(fitted(batches, {}) == std::pair(0, std::string()));
   auto once = std::views::iota(1, 4) | std::views::transform([](int i) { return number(i); });
   CHECK(fitted(once, {.steps = 4}).first == 1231);
   CHECK(fitted(std::vector<Numbers>{number(7)}, {.steps = 2}).first == 77);

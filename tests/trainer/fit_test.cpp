@@ -1,4 +1,7 @@
 #include <cstring>
+#include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "tests/support/replicas.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/training.h"
+#include "tests/trainer/small_training.h"
 
 using namespace lockstep;
 
@@ -157,4 +161,84 @@ TEST_CASE(
   tests::expect_error<ValueError>(
       [&] { static_cast<void>(run_on(state, {}, step, {.steps = 1, .check_replicas_every = -1}, diary)); },
       "check_replicas_every is -1", "0 for no check");
+}
+
+TEST_CASE("what can never happen is an error before the first step, or after the first where its logs decide") {
+  const TrainStep step = tests::line_step();
+  const auto run = [&](TrainerOptions options, std::vector<std::shared_ptr<Callback>> callbacks = {}) {
+    auto loader = tests::line_loader();
+    const auto diary = std::make_shared<Diary>();
+    callbacks.push_back(diary);
+    fit(step, tests::line_start(step), loader, options, callbacks);
+  };
+  tests::expect_error<ValueError>([&] { run({}); }, "[fit] steps and epochs are both 0");
+  const auto stopping = [](const std::string& monitor) {
+    return std::make_shared<callbacks::EarlyStopping>(callbacks::EarlyStoppingOptions{.monitor = monitor});
+  };
+  const auto plateau = [](const std::string& monitor) {
+    return std::make_shared<callbacks::ReduceLROnPlateau>(callbacks::ReduceLROnPlateauOptions{.monitor = monitor});
+  };
+  const auto best_only = [](const std::string& monitor) {
+    return std::make_shared<callbacks::ModelCheckpoint>(
+        callbacks::ModelCheckpointOptions{.monitor = monitor, .save_best_only = true});
+  };
+  for (const auto& make :
+       std::vector<std::function<std::shared_ptr<Callback>(const std::string&)>>{stopping, plateau, best_only}) {
+    tests::expect_error<ValueError>([&] { run({.steps = 100}, {make("val_loss")}); }, "reads 'val_loss', and the run",
+                                    "TrainerOptions::validate");
+    tests::expect_error<ValueError>([&] { run({.steps = 100}, {make("lost")}); },
+                                    "reads 'lost', which no step logs; a step logs ", "loss");
+  }
+  run({.steps = 2}, {stopping("loss")});
+  const tests::TemporaryFolder folder;
+  const auto keeping = [&](const std::string& metric) {
+    return std::make_shared<checkpoint::Manager>(folder.path(),
+                                                 checkpoint::ManagerOptions{.keep_best = 2, .best_metric = metric});
+  };
+  tests::expect_error<ValueError>([&] { run({.steps = 100, .checkpoints = keeping("val_loss")}); },
+                                  "keep_best of the checkpoints reads 'val_loss'");
+  tests::expect_error<ValueError>([&] { run({.steps = 100, .checkpoints = keeping("lost")}); },
+                                  "keep_best of the checkpoints reads 'lost'");
+  CHECK(!std::filesystem::exists(folder.path() / "step-1"));
+  run({.steps = 2, .checkpoints = keeping("loss")});
+}
+
+TEST_CASE("a resume without a manifest knows the shards, the batch and the order of its rows") {
+  const tests::TemporaryFolder folder;
+  const auto run = [&](std::int64_t shards, std::int64_t batch, std::uint64_t seed, std::int64_t steps,
+                       std::vector<std::string> accepted = {}) {
+    const TrainStep step =
+        data_parallel(StepLoss(tests::line_loss), optim::sgd(0.1), {.devices = devices("cpu:0-1"), .shards = shards});
+    data::TreeLoader loader(Batch{ones({16, 3}), ones({16, 1}), ones({16})}, {.batch = batch, .seed = seed});
+    fit(step, tests::line_start(step), loader,
+        {.steps = steps,
+         .checkpoints = std::make_shared<checkpoint::Manager>(folder.path()),
+         .resume = true,
+         .accept_changes = std::move(accepted)});
+  };
+  run(4, 8, 1, 2);
+  run(4, 8, 1, 3);
+  tests::expect_error<CheckpointError>([&] { run(2, 8, 1, 4); }, "'shards' was '4' when the run was saved and is '2'");
+  tests::expect_error<CheckpointError>([&] { run(4, 4, 1, 4); }, "'batch' was '8' when the run was saved and is '4'");
+  tests::expect_error<CheckpointError>([&] { run(4, 8, 2, 4); }, "'seed' was '1' when the run was saved and is '2'");
+  run(2, 8, 1, 4, {"shards"});
+}
+
+TEST_CASE("a validation sees the averaged weights of its own step") {
+  const TrainStep step = tests::line_step();
+  auto loader = tests::line_loader();
+  const auto average = std::make_shared<callbacks::AveragedWeights>(callbacks::AveragedWeightsOptions{.momentum = 0.0});
+  int validations = 0;
+  fit(step, tests::line_start(step), loader,
+      {.steps = 6,
+       .validate =
+           [&](const Tree& state) {
+             // Without momentum the average is the weights themselves.
+             CHECK(fingerprint(average->weights()) == fingerprint(state.at("trainable")));
+             ++validations;
+             return std::map<std::string, double>{{"loss", 0}};
+           },
+       .validate_every = 2},
+      {average});
+  CHECK(validations == 3);
 }

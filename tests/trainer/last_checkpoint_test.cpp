@@ -151,14 +151,14 @@ TEST_CASE("a fit that makes no step leaves the checkpoint of its state, and refu
   const auto fitted = [&](TrainState state, auto&& batches, std::int64_t steps) {
     return fit(step, std::move(state), batches, {.steps = steps, .checkpoints = manager_below(folder.path())});
   };
-  const TrainState begun = fitted(tests::line_start(step), loader, 0);
+  const auto empty = []() -> std::optional<Batch> { return std::nullopt; };
+  const TrainState begun = fitted(tests::line_start(step), empty, 9);
   CHECK(manager_below(folder.path())->steps() == std::vector<std::int64_t>{0});
-  fitted(begun, loader, 0);
+  fitted(begun, empty, 9);
   const TrainState state = fitted(begun, loader, 3);
   const std::string last = saved(folder.path());
   const auto written = fs::last_write_time(folder.path() / "checkpoints" / "step-3");
   CHECK(fingerprint(to_tree(fitted(state, loader, 3))) == fingerprint(to_tree(state)));
-  const auto empty = []() -> std::optional<Batch> { return std::nullopt; };
   CHECK(fingerprint(to_tree(fitted(state, empty, 9))) == fingerprint(to_tree(state)));
   CHECK(manager_below(folder.path())->steps() == std::vector<std::int64_t>{0, 3});
   CHECK(saved(folder.path()) == last);

@@ -200,11 +200,11 @@ TEST_CASE("early stopping, plateaus and best checkpoints in a run, by what is va
   const Tree saved = manager->restore(12).tree;
   CHECK(fingerprint(saved.at("state/trainable")) == fingerprint(second));
   expect_error<StateError>(
-      [] {
-        run_with({.steps = 9}, {},
-                 {std::make_shared<callbacks::EarlyStopping>(callbacks::EarlyStoppingOptions{.monitor = "lost"})});
+      [&] {
+        run_with({.steps = 9, .validate = validation, .validate_every = 1}, {},
+                 {std::make_shared<callbacks::EarlyStopping>(callbacks::EarlyStoppingOptions{.monitor = "val_lost"})});
       },
-      "the run logs no 'lost'; it logs grad_norm, loss");
+      "the run logs no 'val_lost'; it logs grad_norm, loss, val_loss");
   expect_error<ValueError>([] { callbacks::EarlyStopping({.patience = -1}); }, "patience is -1");
   expect_error<ValueError>([] { callbacks::ReduceLROnPlateau({.factor = 1}); }, "factor is 1");
   expect_error<ValueError>([] { callbacks::ModelCheckpoint({.save_freq = -2}); }, "save_freq is -2");

@@ -176,22 +176,22 @@ TEST_CASE("a resume under what changes bits is refused, and says how to go on al
                 .manifest = manifest,
                 .accept_changes = std::move(accepted)});
   };
-  run({{"seed", "3"}, {"shards", "4"}}, {}, 2);
+  run({{"seed", "3"}, {"data", "4"}}, {}, 2);
   expect_error<CheckpointError>(
       [&] {
-        run({{"seed", "4"}, {"shards", "4"}}, {}, 3);
+        run({{"seed", "4"}, {"data", "4"}}, {}, 3);
       },
       "step-2: 'seed' was '3'", "is '4' now", "TrainerOptions::accept_changes 'seed' goes on all the same");
-  expect_error<CheckpointError>([&] { run({{"seed", "3"}}, {"seed"}, 3); }, "'shards' was '4'", "is absent now");
-  run({{"seed", "4"}, {"shards", "4"}}, {"seed"}, 3);
-  run({{"seed", "4"}, {"shards", "4"}}, {}, 4);
+  expect_error<CheckpointError>([&] { run({{"seed", "3"}}, {"seed"}, 3); }, "'data' was '4'", "is absent now");
+  run({{"seed", "4"}, {"data", "4"}}, {"seed"}, 3);
+  run({{"seed", "4"}, {"data", "4"}}, {}, 4);
   run({{"processor", "x"}}, {"*"}, 5);
   expect_error<ValueError>(
       [&] {
         run({{"processor", "x"}}, {"procesor"}, 6);
       },
       "[resume] TrainerOptions::accept_changes names 'procesor', which is no entry of the manifest",
-      "its entries are processor");
+      "its entries are batch, processor, seed, shards");
   expect_error<ValueError>(
       [] {
         const TrainStep step = tests::line_step();

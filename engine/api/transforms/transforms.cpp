@@ -146,7 +146,8 @@ Mapping mapping_of(const FlatArguments& flat, const std::vector<ArrayType>& type
 }
 
 /// One value for all examples in place of those that differ between them.
-void merge_cells(const TracedTree& traced, const std::vector<bool>& batched, std::vector<Array>& results) {
+void merge_cells(const TracedTree& traced, const std::vector<bool>& batched, const MappedAxis& axis,
+                 std::vector<Array>& results) {
   std::size_t next = traced.results();
   for (const TouchedCell& touched : traced.cells) {
     if (!touched.written) continue;
@@ -159,7 +160,7 @@ void merge_cells(const TracedTree& traced, const std::vector<bool>& batched, std
           "axis_name and reduce over it (psum, pmean), or return the value",
           options.name));
     }
-    results[i] = options.merge(traced.captured[touched.captured], results[i]);
+    results[i] = options.merge(traced.captured[touched.captured], results[i], axis);
   }
 }
 
@@ -191,7 +192,8 @@ Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
     if (!axis_name.empty()) types[i].varying = types[i].varying.joined({axis_name});
   }
   const ir::AxisSizes axes = axis_name.empty() ? ir::AxisSizes() : ir::AxisSizes({{axis_name, size}});
-  TracedTree traced = api::trace_tree(function, flat, types, axes, mapping_of(flat, types, in_axes, size, axis_name));
+  const Mapping mapping = mapping_of(flat, types, in_axes, size, axis_name);
+  TracedTree traced = api::trace_tree(function, flat, types, axes, mapping);
   batched = api::with_captured(std::move(batched), traced);
   if (traced.index) {
     traced.captured[*traced.index] = lockstep::arange(size);
@@ -203,7 +205,7 @@ Tree vmap(const TreeFunction& function, const std::vector<Tree>& arguments,
   }
   const ir::Batched mapped = transform::vmap(traced.function, batched, forced, size, axis_name);
   std::vector<Array> results = api::call(mapped.function, api::joined(std::move(leaves), traced.captured));
-  merge_cells(traced, mapped.batched, results);
+  merge_cells(traced, mapped.batched, {{}, size, axis_name, mapping.rows, mapping.varying}, results);
   for (std::size_t i = 0; i < traced.results(); ++i) results[i] = moveaxis(results[i], 0, out_axis);
   return traced.received(results);
 }
