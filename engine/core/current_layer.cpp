@@ -19,11 +19,17 @@ struct Entry {
   place::Layer::Kind kind;
 };
 
+/// A source file of the library, by the address of its name.
+struct LibraryFile {
+  const char* name = nullptr;
+  bool is_of_array_functions = false;
+};
+
 /// Where a thread is: the program's code calls into the library, and hands nothing down that says from where.
 struct ThreadPlace {
   SourceLocation call = {};
   const char* user_file = nullptr;                 ///< The last file name that was found to be of the program's.
-  std::array<const char*, 16> library_files = {};  ///< Such of the library's, each at the place of its address.
+  std::array<LibraryFile, 16> library_files = {};  ///< Each at the place of its address.
 };
 constinit thread_local ThreadPlace here;
 
@@ -54,6 +60,13 @@ bool is_of_library(std::string_view file) {
          file.find("/include/c++/") != std::string_view::npos;
 }
 
+/// Whether it has functions of arrays such as `where`, whose ops are what a caller wrote.
+bool is_of_array_functions(std::string_view file) {
+  const std::string_view folder = source_folder();
+  return !file.starts_with(folder) || file.substr(folder.size()).starts_with("engine/api/") ||
+         file.substr(folder.size()).starts_with("include/");
+}
+
 std::string_view base_name(std::string_view file) { return file.substr(file.find_last_of("/\\") + 1); }
 
 bool has_place(std::string_view text) {
@@ -72,10 +85,10 @@ SourceLocation detail::enter_call(const SourceLocation& at) noexcept {
   const SourceLocation outer = here.call;
   const char* file = at.file_name();
   if (file != here.user_file) {
-    const char*& known = here.library_files[reinterpret_cast<std::uintptr_t>(file) / 16 % here.library_files.size()];
-    if (file == known) return outer;
-    if (is_of_library(file)) {
-      known = file;
+    LibraryFile& known = here.library_files[reinterpret_cast<std::uintptr_t>(file) / 16 % here.library_files.size()];
+    if (file == known.name || is_of_library(file)) {
+      if (file != known.name) known = {file, is_of_array_functions(file)};
+      here.call.in_library_ = here.call.in_library_ || !known.is_of_array_functions;
       return outer;
     }
     here.user_file = file;

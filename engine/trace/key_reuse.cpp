@@ -53,8 +53,10 @@ class Follower {
   void follow(const Equation& equation) {
     const ir::Primitive& primitive = *equation.primitive;
     for (const Var v : equation.outputs) of(v) = ir::new_keys(f_.type(v));
+    // A backward pass repeats the draws of its forward pass, directly or in the body of a checkpoint or a loop.
+    if (equation.provenance.backward && primitive.traits.moves == ir::Moves::none) return;
     if (primitive.traits.draws) {
-      if (!equation.provenance.backward) ir::use_keys(of(equation.inputs[0]), describe(equation));
+      ir::use_keys(of(equation.inputs[0]), describe(equation));
     } else if (primitive.traits.moves == ir::Moves::in_place) {
       of(equation.outputs[0]) = of(equation.inputs[0]);
     } else if (primitive.sub_functions.follow_keys != nullptr) {

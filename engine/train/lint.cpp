@@ -2,6 +2,7 @@
 
 #include <lockstep/function.h>
 #include <lockstep/parallel.h>
+#include <lockstep/processes.h>
 #include <lockstep/train.h>
 
 #include "engine/train/batch_rows.h"
@@ -17,8 +18,9 @@ std::vector<std::string> lint(const TrainStep& step, const TrainState& state, co
   const RowWeights& weight = parts.options.weight;
   const Tree given = train::without_empty_weights(batch, weight);
   train::check(given, weight);
-  const Tree rows = train::with_weights(given, weight);
-  const Mesh mesh = data_mesh(1, devices("cpu:0"), train::rows_of(given));
+  // As many rows as processes divide: each has a shard.
+  const Tree rows = train::padded(train::with_weights(given, weight), weight, world()->size());
+  const Mesh mesh = data_mesh(world()->size(), devices("cpu:0"), train::rows_of(rows));
   const auto of_shard = [&parts](const std::vector<Tree>& shard) {
     return to_tree(train::replica_losses(parts, shard[0], shard[1], shard[2]));
   };

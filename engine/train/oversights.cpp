@@ -5,6 +5,7 @@
 
 #include <lockstep/function.h>
 #include <lockstep/ops.h>
+#include <lockstep/processes.h>
 #include <lockstep/transforms.h>
 
 #include "engine/train/batch_rows.h"
@@ -16,10 +17,10 @@
 namespace lockstep::train {
 namespace {
 
-/// Calls `body(trainable, non_trainable, shard)` as the one replica of a mesh.
+/// Calls `body(trainable, non_trainable, shard)` as the one replica of a mesh; in several processes as one replica of each.
 template <class Body>
 Tree on_one_shard(const Body& body, const Tree& trainable, const Tree& non_trainable, const Tree& rows) {
-  const Mesh mesh = data_mesh(1, devices("cpu:0"), rows_of(rows));
+  const Mesh mesh = data_mesh(world()->size(), devices("cpu:0"), rows_of(rows));
   const auto mapped = [&](const std::vector<Tree>& shard) { return body(shard[0], shard[1], shard[2]); };
   return detail::pmap_call(mapped,
                            {.mesh = mesh, .in = {replicated, replicated, sharded(batch_axis)}, .out = {replicated}},

@@ -20,9 +20,11 @@ struct SourceLocation {
 
   const char* file_ = "";
   unsigned line_ = 0;
+  bool in_library_ = false;  ///< Whether a layer, a loss or another function of arrays' functions makes the ops there.
 };
 
-/// Makes `at` the place of this thread's call, unless the library's own code stands there; returns what it was.
+/// Makes `at` the place of this thread's call; where it is in the library's own code, the place stays and is marked as one
+/// inside which the library calls. Returns the place before.
 LOCKSTEP_API SourceLocation enter_call(const SourceLocation& at) noexcept;
 /// Makes `outer`, what enter_call returned, the place again.
 LOCKSTEP_API void leave_call(const SourceLocation& outer) noexcept;

@@ -175,6 +175,42 @@ TEST_CASE("a key used twice is found in maps, vmap and derivatives") {
   });
 }
 
+TEST_CASE("what a checkpoint computes again in a backward pass is no second use, whatever stands around it") {
+  const auto noisy = [](const Array& k) {
+    return [k](const Array& x) { return sum(sin(x * random::normal(k, {4}))); };
+  };
+  const Array x = ones({4});
+  const auto gradient = [&](const Array& k) { return grad(remat(noisy(k)))(x); };
+  check_reuse(gradient);
+  check_reuse([&](const Array& k) {
+    const auto noise = [](const Array& own, const Array& z) { return sum(sin(z * random::normal(own, {4}))); };
+    return grad([&](const Array& y) { return remat(noise)(k, y); })(x);
+  });
+  check_reuse([&](const Array& k) { return grad([&](const Array& y) { return sum(grad(remat(noisy(k)))(y)); })(x); });
+  check_reuse([&](const Array& k) { return vmap(grad(remat(noisy(k))))(ones({3, 4})); });
+  check_reuse([&](const Array& k) {
+    const auto body = [](const Array& carry, const Array& own) {
+      const auto scaled = [](const Array& q, const Array& z) { return z * random::normal(q, {4}); };
+      return std::pair(remat(scaled)(own, carry), sum(carry));
+    };
+    return grad([&](const Array& y) { return sum(scan(body, y, random::split(k, 3)).first); })(x);
+  });
+  const auto run = jit(gradient);
+  const KeyReuseChecks checks;
+  run(random::key(2));
+  // A second draw in the body or around it is one.
+  expect_reuse(
+      [&](const Array& k) {
+        return grad(remat([&](const Array& z) { return sum(z * random::normal(k, {4}) * random::normal(k, {4})); }))(x);
+      },
+      "random_bits", "random_bits");
+  expect_reuse(
+      [&](const Array& k) {
+        return grad([&](const Array& y) { return remat(noisy(k))(y) + sum(y * random::normal(k, {4})); })(x);
+      },
+      "random_bits", "random_bits");
+}
+
 TEST_CASE("jit and calls without a trace remember keys while checks are on") {
   const KeyReuseChecks checked;
   const Array key = random::key(5);

@@ -27,7 +27,8 @@ TEST_CASE("the op that divides 0 by 0 is named, with where its operands lie") {
       [&] {
         f(array({1.0, 0.0}), array({2.0, 0.0}));
       },
-      "div (forward)", "1 NaN in f64[2]", "operand 0, f64[2], lies in [0, 0.8", "operand 1, f64[2], lies in [0, 2]");
+      "div (forward)", "1 NaN, the first at [1], in f64[2]", "operand 0, f64[2], lies in [0, 0.8",
+      "operand 1, f64[2], lies in [0, 2]");
 }
 
 TEST_CASE("a NaN of the backward pass alone is found there") {
@@ -38,7 +39,11 @@ TEST_CASE("a NaN of the backward pass alone is found there") {
 
 TEST_CASE("a NaN that was fed is called an input") {
   const auto f = jit([](const Array& x) { return x * 2.0; }, nans);
-  expect_error<NonFiniteError>([&] { f(array({1.0, std::nan("")})); }, "the input 0 f64[2] holds 1 NaN");
+  expect_error<NonFiniteError>(
+      [&] {
+        f(array({1.0, std::nan("")}));
+      },
+      "the input 0 f64[2] holds 1 NaN, the first at [1],");
 }
 
 TEST_CASE("layer, replica and iteration are named") {
@@ -68,4 +73,17 @@ TEST_CASE("infinities are found when asked for, donated arguments or not") {
   Array y = array({1.0, 4.0});
   CHECK(f(std::move(y)).to_vector<double>()[1] == 0.25);
   CHECK(jit([](const Array& z) { return 1.0 / z; }, nans)(array({0.0})).size() == 1);
+}
+
+TEST_CASE("the line of the op and the row are named, not those of the step") {
+  const auto f = jit(
+      [](const Array& x) {
+        const Array h = x * 2.0;
+        return sum(log(h));  // this line
+      },
+      nans);
+  Array x = ones({4, 3});
+  x = where(equal(iota({4, 3}, 0), 2), -1.0, x);
+  expect_error<NonFiniteError>([&] { f(x); }, "log (forward) gave 3 NaN, the first at [2,0], in f32[4,3]",
+                               "(at non_finite_test.cpp:" + std::to_string(__LINE__ - 6) + ")");
 }

@@ -309,3 +309,18 @@ TEST_CASE("what cannot be generated is refused") {
   tests::expect_error<ShapeError>([&] { static_cast<void>(cached.variables(other)); },
                                   "give one that empty_cache made");
 }
+
+TEST_CASE("a gpt keeps and computes in the dtype of its options, with a cache and without") {
+  for (const DType dtype : {float64, bfloat16, float16}) {
+    CAPTURE(name(dtype));
+    const models::GptOptions own{
+        .vocabulary = 11, .positions = 8, .blocks = {.width = 8, .depth = 1, .heads = 2}, .dtype = dtype};
+    const Model model([&](Scope& s, const Array& tokens) { return models::gpt(s, tokens, own); });
+    const Array tokens = array(std::vector<std::int32_t>{1, 2, 3}, {1, 3});
+    const auto [w, state] = model.init(random::key(1), tokens);
+    for (const Variable& v : model.variables(tokens)) CHECK(v.type.dtype == dtype);
+    CHECK(model.stateless_call(w, state, tokens, false).first.dtype() == dtype);
+    const models::Generated made = models::generate(w, tokens, random::key(0), own, {.tokens = 3});
+    CHECK(made.tokens.dim(1) == 3);
+  }
+}

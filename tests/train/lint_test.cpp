@@ -1,4 +1,7 @@
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -55,4 +58,79 @@ TEST_CASE("lint of a step sees its loss, whatever its microbatches, and neither 
     return WithAux{mean_squared_error(y, b.y, b.weight), next, {}};
   };
   CHECK(lint_findings(model, of_data, batch).empty());
+}
+
+TEST_CASE("lint has nothing to say of the library's losses with their defaults") {
+  const Array labels = array(std::vector<std::int32_t>{0, 2, 1, 2}), binary = array(std::vector<float>{0, 1, 1, 0});
+  const Array shares = softmax(random::normal(random::key(1), {4, 3}));
+  const Array targets = random::uniform(random::key(2), {4, 3});
+  const auto column = [](const Array& x, std::int64_t i) { return squeeze(slice_in_dim(x, i, i + 1, 1), {1}); };
+  using Of = std::function<Weighted(const Array&)>;
+  const std::vector<std::pair<const char*, Of>> losses = {
+      {"softmax_cross_entropy", [&](const Array& x) { return softmax_cross_entropy(x, labels); }},
+      {"of shares", [&](const Array& x) { return softmax_cross_entropy(x, shares); }},
+      {"poly", [&](const Array& x) { return poly_cross_entropy(x, labels); }},
+      {"generalized", [&](const Array& x) { return generalized_cross_entropy(x, labels); }},
+      {"binary", [&](const Array& x) { return binary_cross_entropy(column(x, 0), binary); }},
+      {"sigmoid_focal", [&](const Array& x) { return sigmoid_focal(column(x, 0), binary); }},
+      {"softmax_focal", [&](const Array& x) { return softmax_focal(x, labels); }},
+      {"hinge", [&](const Array& x) { return hinge(column(x, 0), binary * 2 - 1); }},
+      {"squared_hinge", [&](const Array& x) { return squared_hinge(column(x, 0), binary * 2 - 1); }},
+      {"multiclass_hinge", [&](const Array& x) { return multiclass_hinge(x, labels); }},
+      {"kl of log_softmax", [&](const Array& x) { return kl_divergence(log_softmax(x), shares); }},
+      {"kl of softmax", [&](const Array& x) { return kl_divergence(log(softmax(x)), shares); }},
+      {"tversky",
+       [&](const Array& x) {
+         return tversky(reshape(sigmoid(x), {1, 4, 3}), reshape(targets, {1, 4, 3}));
+       }},
+      {"dice",
+       [&](const Array& x) {
+         return dice(reshape(sigmoid(x), {1, 4, 3}), reshape(targets, {1, 4, 3}));
+       }},
+      {"squares", [&](const Array& x) { return mean_squared_error(x, targets); }},
+      {"absolute", [&](const Array& x) { return mean_absolute_error(x, targets); }},
+      {"percentage", [&](const Array& x) { return mean_absolute_percentage_error(x, targets); }},
+      {"logarithmic", [&](const Array& x) { return mean_squared_logarithmic_error(x, targets); }},
+      {"huber", [&](const Array& x) { return huber(x, targets); }},
+      {"log_cosh", [&](const Array& x) { return log_cosh(x, targets); }},
+      {"quantile", [&](const Array& x) { return quantile_loss(x, targets, 0.3); }},
+      {"poisson", [&](const Array& x) { return poisson(x, targets); }},
+      {"gaussian", [&](const Array& x) { return gaussian_negative_log_likelihood(x, exp(x), targets); }},
+      {"cosine", [&](const Array& x) { return cosine_distance(x, targets); }},
+      {"embedding", [&](const Array& x) { return cosine_embedding(x, targets, binary * 2 - 1); }},
+      {"contrastive", [&](const Array& x) { return contrastive(sum(square(x), 1), binary); }},
+      {"triplet", [&](const Array& x) { return triplet_margin(x, targets, shares); }},
+      {"ranking", [&](const Array& x) { return margin_ranking(column(x, 0), column(x, 1), binary * 2 - 1); }},
+      {"ntxent", [&](const Array& x) { return ntxent(x, labels); }},
+      {"circle", [&](const Array& x) { return circle(x, labels); }},
+      {"sparsemax", [&](const Array& x) { return sparsemax_loss(column(x, 0), binary); }}};
+  for (const auto& [name, loss] : losses) {
+    CAPTURE(name);
+    const auto total = [&loss = loss](const Array& x) { return value(loss(x)); };
+    for (const std::string& text : trace_function(total, ones({4, 3})).lint()) FAIL_CHECK(text);
+  }
+}
+
+TEST_CASE("lint has nothing to say of layers that guard what they divide by") {
+  const Batch batch = tests::regression_batch(8, 4, float32);
+  const std::vector<std::pair<const char*, std::function<Array(const Scope&, const Array&)>>> layers = {
+      {"gaussian_dropout", [](const Scope& s, const Array& x) { return gaussian_dropout(s, x, 0.3); }},
+      {"rms_norm", [](const Scope& s, const Array& x) { return rms_norm(s, x); }},
+      {"layer_norm", [](const Scope& s, const Array& x) { return layer_norm(s, x); }},
+      {"group_norm", [](const Scope& s, const Array& x) { return group_norm(s, x, {.groups = 2}); }},
+      {"experts", [](const Scope& s, const Array& x) {
+         const Array kernels = s.trainable("kernels", {.shape = {2, 4, 4}, .initializer = initializers::normal(0.1)});
+         const auto expert = [](const Array& kernel, const Array& rows) { return matmul(rows, kernel); };
+         const Array tokens = reshape(x, {2, x.dim(0) / 2, 4});
+         const MixtureResult mixed =
+             mixture_of_experts(tokens, dense(s["gate"], tokens, {.units = 2}), kernels, expert);
+         return batch_norm(s["norm"], reshape(mixed.y, {x.dim(0), 4}));
+       }}};
+  for (const auto& [name, layer] : layers) {
+    CAPTURE(name);
+    const Model model([&layer = layer](Scope& s, const Array& x) {
+      return dense(s["head"], layer(s["layer"], dense(s["first"], x, {.units = 4})), {.units = 1});
+    });
+    for (const std::string& text : lint_findings(model, tests::loss_of(model), batch)) FAIL_CHECK(text);
+  }
 }

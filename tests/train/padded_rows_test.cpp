@@ -57,7 +57,7 @@ double square_after_an_epoch(const Model<Array, Array>& model, std::int64_t shar
   return last.non_trainable.at("scaled/square").array().item<double>();
 }
 
-std::string verdict(const Model<Array, Array>& model, std::int64_t shards, std::int64_t microbatches = 1) {
+std::string found_meanings(const Model<Array, Array>& model, std::int64_t shards, std::int64_t microbatches = 1) {
   const TrainStep step = step_of(model, shards, microbatches);
   const Batch batch = tests::regression_batch(16, 3, float32);
   try {
@@ -138,12 +138,12 @@ TEST_CASE("mean_over_rows: narrow dtypes, rows of integers, and what it refuses"
 TEST_CASE("check_one_meaning tries padded batches and shards without a row") {
   for (const std::int64_t shards : {2, 4, 8}) {
     CAPTURE(shards);
-    CHECK(verdict(with(scaled(mean_of_real_rows)), shards) == "");
-    CHECK(contains(verdict(with(scaled(mean_of_all)), shards), "rows have weight 0"));
-    CHECK(contains(verdict(with(scaled(mean_of_all)), shards), "'state/scaled/square'"));
+    CHECK(found_meanings(with(scaled(mean_of_real_rows)), shards) == "");
+    CHECK(contains(found_meanings(with(scaled(mean_of_all)), shards), "rows have weight 0"));
+    CHECK(contains(found_meanings(with(scaled(mean_of_all)), shards), "'state/scaled/square'"));
   }
-  CHECK(verdict(with(scaled(mean_of_real_rows)), 1, 4) == "");
-  CHECK(contains(verdict(with(scaled(mean_of_all)), 1, 4), "with 1 shard of 4 microbatches where the last"));
+  CHECK(found_meanings(with(scaled(mean_of_real_rows)), 1, 4) == "");
+  CHECK(contains(found_meanings(with(scaled(mean_of_all)), 1, 4), "with 1 shard of 4 microbatches where the last"));
 }
 
 TEST_CASE("check_one_meaning takes layers that have one dtype, and finds what is wrong with them") {
@@ -151,9 +151,9 @@ TEST_CASE("check_one_meaning takes layers that have one dtype, and finds what is
     if (x.dtype() != float32) throw DtypeError("[mine] x is " + to_string(x.type()) + "; give float32");
     return tanh(x);
   };
-  CHECK(verdict(with([=](const Scope&, const Array& x) { return float32_only(x); }), 4) == "");
+  CHECK(found_meanings(with([=](const Scope&, const Array& x) { return float32_only(x); }), 4) == "");
   const auto wrong = with([=](const Scope&, const Array& x) { return float32_only(x - mean(x, Axes{0}, true)); });
-  CHECK(contains(verdict(wrong, 4), "with 4 shards"));
+  CHECK(contains(found_meanings(wrong, 4), "with 4 shards"));
   const auto never = with([](const Scope& s, const Array& x) {
     if (s.training()) throw ValueError("[mine] not today");
     return x;

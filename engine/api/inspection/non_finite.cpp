@@ -5,10 +5,12 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <lockstep/parallel.h>
 #include <lockstep/processes.h>
@@ -33,7 +35,11 @@ struct Contents {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
 
-  void add(double x) {
+  std::optional<std::int64_t> first_nan, first_inf;  ///< Places in row-major order.
+
+  void add(std::int64_t at, double x) {
+    if (std::isnan(x) && !first_nan) first_nan = at;
+    if (std::isinf(x) && !first_inf) first_inf = at;
     nans += std::isnan(x) ? 1 : 0;
     infs += std::isinf(x) ? 1 : 0;
     if (std::isnan(x)) return;
@@ -46,12 +52,16 @@ struct Contents {
 Contents contents_of(const eval::HostArray& array) {
   Contents contents;
   const ir::ReferenceArray values = ir::reference_from_bytes(array.type, eval::host_bytes(array));
+  std::int64_t at = 0;
   if (is_float(array.type.dtype)) {
-    for (const double x : values.floats()) contents.add(x);
+    for (const double x : values.floats()) contents.add(at++, x);
   } else if (is_inexact(array.type.dtype)) {
-    for (const std::complex<double>& z : values.complexes()) contents.add(z.real()), contents.add(z.imag());
+    for (const std::complex<double>& z : values.complexes()) {
+      contents.add(at, z.real());
+      contents.add(at++, z.imag());
+    }
   } else if (array.type.dtype != DType::key) {
-    for (const std::int64_t x : values.integers()) contents.add(static_cast<double>(x));
+    for (const std::int64_t x : values.integers()) contents.add(at++, static_cast<double>(x));
   }
   return contents;
 }
@@ -77,9 +87,19 @@ bool found_by_any(bool found, std::span<const Array> results) {
   return std::ranges::find(all, std::byte{1}) != all.end();
 }
 
-std::string count_of(const Contents& contents, const DebugOptions& wanted) {
-  if (wanted.nans && contents.nans > 0) return fmt::format("{} NaN", contents.nans);
-  return fmt::format("{} infinite", contents.infs);
+/// "2 NaN, the first at [3,0]": row 3, where the first dimension is a batch's.
+std::string count_of(const Contents& contents, const Shape& shape, const DebugOptions& wanted) {
+  const bool nans = wanted.nans && contents.nans > 0;
+  std::string text = nans ? fmt::format("{} NaN", contents.nans) : fmt::format("{} infinite", contents.infs);
+  if (shape.rank() == 0) return text;
+  std::int64_t at = nans ? *contents.first_nan : *contents.first_inf;
+  std::vector<std::int64_t> place(static_cast<std::size_t>(shape.rank()));
+  for (std::size_t d = place.size(); d-- > 0;) {
+    const std::int64_t extent = shape.dim(static_cast<int>(d));
+    place[d] = at % extent;
+    at /= extent;
+  }
+  return text + fmt::format(", the first at [{}],", fmt::join(place, ","));
 }
 
 std::string place_of_run(const eval::EquationRun& run) {
@@ -122,15 +142,16 @@ void check_finite(const ir::FunctionPtr& function, const std::vector<Array>& arg
     if (std::ranges::any_of(run.inputs, held)) return;
     const auto made = std::ranges::find_if(run.outputs, held);
     if (made == run.outputs.end()) return;
+    const detail::CallSite op(run.equation.provenance.at);  // the error names its line and not the step's
     throw NonFiniteError(fmt::format("{} ({}) gave {} in {}{}{}", run.equation.primitive->name, place_of_run(run),
-                                     count_of(contents_of(*made), options), to_string(made->type), operands_of(run),
-                                     run.equation.provenance.backward ? known_traps(function) : ""));
+                                     count_of(contents_of(*made), made->type.shape, options), to_string(made->type),
+                                     operands_of(run), run.equation.provenance.backward ? known_traps(function) : ""));
   };
   eval::eval(*function, inputs, plain_backend(), observer);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!holds_wanted(inputs[i], options)) continue;
     throw NonFiniteError(fmt::format("the input {} {} holds {}; no op made one", i, to_string(inputs[i].type),
-                                     count_of(contents_of(inputs[i]), options)));
+                                     count_of(contents_of(inputs[i]), inputs[i].type.shape, options)));
   }
 }
 

@@ -76,6 +76,7 @@ constexpr std::array untested = {
     Untested{"nnls", "Optax has it, JAX has none; tests/optim holds its values"},
     Untested{"linear_sum_assignment", "JAX has none; tests/api holds it against all orders"},
     Untested{"optim::below", "a predicate of paths, no array"},
+    Untested{"optim::optional", "a predicate of paths, no array"},
     Untested{"at", "makes a Place, whose members have lines"},
     Untested{"mean_metric", "weighted of losses.h under another name"},
     Untested{"local_value", "a metric; tests/nn counts by hand"},
