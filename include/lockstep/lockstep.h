@@ -69,6 +69,7 @@
 #include <lockstep/plan.h>
 #include <lockstep/precision.h>
 #include <lockstep/precision_policy.h>
+#include <lockstep/private_gradients.h>
 #include <lockstep/processes.h>
 #include <lockstep/products.h>
 #include <lockstep/profile.h>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -230,6 +231,14 @@ LOCKSTEP_API Array pmin(const ArrayOperand& x, const AxisSet& axes);  ///< The l
 /// x, which then may differ between the replicas of the axes: invariant -> varying; what varies already is left as it
 /// is. Its transpose is psum.
 LOCKSTEP_API Array pvary(const ArrayOperand& x, const AxisSet& axes);
+namespace detail {
+LOCKSTEP_API Tree pvary_leaves(const Tree& tree, const AxisSet& axes);
+}  // namespace detail
+/// pvary of every leaf.
+template <std::same_as<Tree> T>
+Tree pvary(const T& tree, const AxisSet& axes) {
+  return detail::pvary_leaves(tree, axes);
+}
 /// The blocks of all replicas joined along `dim` in replica order, on each of them; the type still says varying. Throws
 /// MeshError on an operand that is invariant along the axis, as all below.
 LOCKSTEP_API Array all_gather(const ArrayOperand& x, const std::string& axis, std::int64_t dim = 0);

@@ -103,7 +103,7 @@ TEST_CASE("lint has nothing to say of the library's losses with their defaults")
       {"ranking", [&](const Array& x) { return margin_ranking(column(x, 0), column(x, 1), binary * 2 - 1); }},
       {"ntxent", [&](const Array& x) { return ntxent(x, labels); }},
       {"circle", [&](const Array& x) { return circle(x, labels); }},
-      {"sparsemax", [&](const Array& x) { return sparsemax_loss(column(x, 0), binary); }}};
+      {"sparsemax", [&](const Array& x) { return sparsemax_loss(x, labels); }}};
   for (const auto& [name, loss] : losses) {
     CAPTURE(name);
     const auto total = [&loss = loss](const Array& x) { return value(loss(x)); };

@@ -63,6 +63,10 @@ Tree psum(const Tree& tree, const AxisSet& axes) {
   return map([&axes](const Array& leaf) { return psum(leaf, axes); }, tree);
 }
 
+Tree detail::pvary_leaves(const Tree& tree, const AxisSet& axes) {
+  return map([&](const Array& leaf) { return pvary(leaf, axes); }, tree);
+}
+
 Array pmean(const ArrayOperand& x, const AxisSet& axes) {
   if (x.dtype() == DType::key) {
     throw DtypeError(fmt::format("pmean given {}; expected numbers; instead draw on each replica by a key of its own",
