@@ -109,7 +109,7 @@ TEST_CASE("what there is not here is refused by name") {
   refused("%0 = call @main(%arg0, %arg1) : " + types + " -> " + type, "is called more than 100 deep, or by itself");
   refused("%0 = stablehlo.compare XX, %arg0, %arg1, FLOAT : " + types + " -> tensor<2x3xi1>", "a comparison 'XX'");
   refused("%0 = stablehlo.constant dense_resource<r> : " + type, "its value is not in the text (dense<...>)");
-  refused("%0 = stablehlo.constant dense<[1.0, 2.0]> : " + type, "2 elements for f32[2,3]");
+  refused("%0 = stablehlo.constant dense<[1.0, 2.0]> : " + type, "an element in 1 lists; expected 2 for f32[2,3]");
   refused("%0 = stablehlo.constant dense<one> : " + type, "'one' is no number");
   refused("%0 = stablehlo.constant dense<\"0xZZ\"> : " + type, "no hexadecimal digits");
   refused("%0 = stablehlo.constant dense<1.0> : tensor<2x3xf8E5M2>", "there is");
