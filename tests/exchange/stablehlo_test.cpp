@@ -125,7 +125,7 @@ TEST_CASE("what there is not here is refused by name") {
       "%0 = \"stablehlo.reduce_window\"(%arg0, %arg1) <{window_dimensions = array<i64: 2, 1>}> ({ ^bb0(%a: "
       "tensor<f32>, %b: tensor<f32>): stablehlo.return %a : tensor<f32> }) : " +
           types + " -> " + type,
-      "'stablehlo.reduce_window': reduce_window: the initial value of \"0\" is f32[2,3]; expected a scalar");
+      "'stablehlo.reduce_window': the initial value of \"0\" is f32[2,3]; expected a scalar");
   refused("%0 = \"stablehlo.reduce_window\"(%arg0, %arg1) <{window_dimensions = array<i64: 2, 1>}> : " + types +
               " -> " + type,
           "the function that joins two elements is missing");
