@@ -126,5 +126,11 @@ TEST_CASE("a region is matched as it computes or refused") {
               "tensor<4xf32>",
           "'stablehlo.all_reduce': it joins values of several devices; expected replica_groups of one device each");
   refuses("%0 = stablehlo.all_to_all %x : tensor<4xf32>", "there is no such op here");
+  refuses(
+      "%s, %0 = stablehlo.rng_bit_generator %x, algorithm = PHILOX : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)",
+      "'stablehlo.rng_bit_generator': a state of f32[4] for PHILOX; expected u64[2] or u64[3]");
+  refuses(
+      "%s, %0 = stablehlo.rng_bit_generator %x, algorithm = DICE : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)",
+      "an algorithm 'DICE'; there are DEFAULT, THREE_FRY and PHILOX");
   refuses("%0 = stablehlo.subtract %z, %x : tensor<4xf32>", "'stablehlo.subtract'");
 }

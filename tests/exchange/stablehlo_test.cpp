@@ -143,7 +143,7 @@ TEST_CASE("what there is not here is refused by name") {
       "'stablehlo.scatter': its update_window_dims do not fit its operand");
   refused("%output_state, %output = stablehlo.rng_bit_generator %arg0, algorithm = PHILOX : (" + type + ") -> (" +
               type + ", " + type + ")",
-          "'stablehlo.rng_bit_generator': there is no such op here");
+          "'stablehlo.rng_bit_generator': a state of f32[2,3] for PHILOX; expected u64[2] or u64[3]");
   refused(
       "%0 = stablehlo.custom_call @lapack_sgeqrf_ffi(%arg0) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>]} : "
       "(" +

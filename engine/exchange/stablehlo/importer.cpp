@@ -136,7 +136,7 @@ std::vector<Array> Importer::apply(const mlir::Op& op, const Values& values) {
     return shared->stage(operands, {});
   }
   for (const auto& family :
-       {apply_shape_op, apply_reduction, apply_product, apply_linalg, apply_indexing, apply_control_flow}) {
+       {apply_shape_op, apply_reduction, apply_product, apply_linalg, apply_indexing, apply_control_flow, apply_rng}) {
     std::vector<Array> results = family(call);
     if (!results.empty()) return results;
   }

@@ -82,6 +82,7 @@ std::vector<Array> apply_product(const OpCall& call);
 std::vector<Array> apply_linalg(const OpCall& call);
 std::vector<Array> apply_indexing(const OpCall& call);
 std::vector<Array> apply_control_flow(const OpCall& call);
+std::vector<Array> apply_rng(const OpCall& call);
 
 struct Windows;
 

@@ -265,6 +265,16 @@ raw = ("#stablehlo.conv<raw input_batch_dimension = 0, input_feature_dimension =
 case("convolution with raw dimension numbers", constant("x", "[[[1.0, 2.0, 3.0]]]", "1x1x3xf32") +
      constant("k", "[[[10.0, 1.0]], [[0.0, 2.0]]]", "2x1x2xf32") + f'''%0 = "stablehlo.convolution"(%x, %k) <{{batch_group_count = 1 : i64, dimension_numbers = {raw}, feature_group_count = 1 : i64}}> : (tensor<1x1x3xf32>, tensor<2x1x2xf32>) -> tensor<1x2x2xf32>
 %0''', "1x2x2xf32")
+for algorithm in ["DEFAULT", "THREE_FRY", "PHILOX"]:
+    for element, shape in [("ui32", 5), ("ui64", 3), ("ui8", 5), ("ui16", 3), ("ui32", "3x2"), ("ui32", "2x3"),
+                           ("ui32", "3x5"), ("ui32", "5x3"), ("ui64", "3x2"), ("ui32", "3x4x2"), ("ui32", "")]:
+        for state in [2] if algorithm == "THREE_FRY" else [2, 3]:
+            type = f"{shape}x{element}" if shape != "" else element
+            if algorithm == "PHILOX" or state == 2:
+                case(f"rng_bit_generator {algorithm} {type} of {state}",
+                     constant("s", str([7, 18446744073709551615, 5][:state]), f"{state}xui64") +
+                     f"""%0, %1 = stablehlo.rng_bit_generator %s, algorithm = {algorithm} : (tensor<{state}xui64>) -> (tensor<{state}xui64>, tensor<{type}>)
+%0, %1""", f"{state}xui64", type)
 CASES.append(("a mesh of one device", '''module { sdy.mesh @mesh = <["x"=1]> {stablehlo.mesh = {axes = [{name = "x", size = 1 : i64}]}}
 func.func public @main() -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
 %x = stablehlo.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
