@@ -87,8 +87,8 @@ struct DimensionNumbers {
 };
 
 /// "[b, 0, 1, f]" of the three lists that #stablehlo.conv<raw ...> writes out.
-mlir::Attribute written_out(const OpCall& call, const std::string& of, const char* first, const char* second,
-                            const char* marks) {
+mlir::Attribute raw_dimensions(const OpCall& call, const std::string& of, const char* first, const char* second,
+                               const char* marks) {
   const std::int64_t a = call.integer({(of + first).c_str()}, -1), b = call.integer({(of + second).c_str()}, -1);
   const Axes spatial = call.integers({(of + "_spatial_dimensions").c_str()}, {});
   mlir::Attribute list{.kind = mlir::Attribute::Kind::list};
@@ -153,9 +153,9 @@ std::vector<Array> convolve_all(const OpCall& call) {
   }
   mlir::Attribute raw;
   if (numbers != nullptr && numbers->entries.contains("input_batch_dimension")) {
-    raw = written_out(call, "input", "_batch_dimension", "_feature_dimension", "bf");
-    raw.chained = {written_out(call, "kernel", "_input_feature_dimension", "_output_feature_dimension", "io"),
-                   written_out(call, "output", "_batch_dimension", "_feature_dimension", "bf")};
+    raw = raw_dimensions(call, "input", "_batch_dimension", "_feature_dimension", "bf");
+    raw.chained = {raw_dimensions(call, "kernel", "_input_feature_dimension", "_output_feature_dimension", "io"),
+                   raw_dimensions(call, "output", "_batch_dimension", "_feature_dimension", "bf")};
     numbers = &raw;
   }
   if (numbers == nullptr || numbers->chained.size() != 2) call.refuse("its dim_numbers are missing");

@@ -16,7 +16,7 @@
 namespace lockstep::exchange {
 namespace {
 
-using Words = std::vector<Array>;
+using WordArrays = std::vector<Array>;
 
 Array word(std::uint32_t value) { return array(value); }
 Array low_word(const Array& x) { return convert(x, uint32); }
@@ -29,7 +29,7 @@ Array joined_words(const Array& low, const Array& high) {
 }
 
 /// Two words for each counter.
-Words threefry(const Array& key, const Array& counter) {
+WordArrays threefry(const Array& key, const Array& counter) {
   constexpr std::array<std::array<std::int64_t, 4>, 2> rotations = {{{13, 15, 26, 6}, {17, 29, 16, 24}}};
   const Array k0 = low_word(key), k1 = high_word(key);
   const std::array<Array, 3> keys = {k0, k1, k0 ^ k1 ^ word(0x1BD11BDA)};
@@ -48,8 +48,8 @@ Words threefry(const Array& key, const Array& counter) {
 }
 
 /// Four words for each counter.
-Words philox(const Array& key, const Array& low, const Array& high) {
-  Words c = {low_word(low), high_word(low), low_word(high), high_word(high)};
+WordArrays philox(const Array& key, const Array& low, const Array& high) {
+  WordArrays c = {low_word(low), high_word(low), low_word(high), high_word(high)};
   Array k0 = low_word(key), k1 = high_word(key);
   const auto product = [](const Array& x, std::uint32_t by) {
     return convert(x, uint64) * array(static_cast<std::uint64_t>(by));
@@ -66,8 +66,8 @@ Words philox(const Array& key, const Array& low, const Array& high) {
 Array counted(const Array& start, std::int64_t count) { return start + arange(count, uint64); }
 
 /// Numbers of `width` bytes, flat, for arrays of words that were drawn together: the words of a counter follow each other.
-Array in_turn(const Words& words, std::size_t width) {
-  Words numbers;
+Array in_turn(const WordArrays& words, std::size_t width) {
+  WordArrays numbers;
   if (width < 8) {
     numbers = words;
   } else {
@@ -88,7 +88,7 @@ Drawn draw_philox(const Array& state, const Shape& shape, std::size_t width) {
       high + convert(counters < low, uint64);  // a sum that is less than what was added to has wrapped
   const Array numbers = slice_in_dim(in_turn(philox(key, counters, carried), width), 0, shape.size(), 0);
   const Array next = low + array(static_cast<std::uint64_t>(count));
-  Words words = {key, next};
+  WordArrays words = {key, next};
   if (state.dim(0) == 3) words.push_back(high + convert(next < low, uint64));
   return {reshape(numbers, shape.to_vector()), stack(words, 0)};
 }
@@ -107,7 +107,7 @@ Drawn draw_threefry(const Array& state, const Shape& shape, std::size_t width) {
   if (!is_wide && shape.rank() > 0) half = shape.with(along, (shape[along] + 1) / 2);
   const std::int64_t count = half.size();
   const Array key = state[0], start = state[1];
-  const Words words = threefry(key, counted(start, count));
+  const WordArrays words = threefry(key, counted(start, count));
   const Array next = stack({key, start + array(static_cast<std::uint64_t>(count))}, 0);
   if (is_wide) return {reshape(joined_words(words[0], words[1]), shape.to_vector()), next};
   if (shape.rank() == 0) return {reshape(words[0], {}), next};

@@ -22,11 +22,11 @@ struct SortKey {
   bool operator==(const SortKey&) const = default;
 };
 
-bool same(const mlir::Attribute& a, const mlir::Attribute& b) {
-  const auto all = [](const auto& x, const auto& y) { return std::ranges::equal(x, y, same); };
+bool same_attribute(const mlir::Attribute& a, const mlir::Attribute& b) {
+  const auto all = [](const auto& x, const auto& y) { return std::ranges::equal(x, y, same_attribute); };
   return a.kind == b.kind && a.text == b.text && a.type == b.type && all(a.items, b.items) &&
          all(a.chained, b.chained) && std::ranges::equal(a.entries, b.entries, [](const auto& x, const auto& y) {
-           return x.first == y.first && same(x.second, y.second);
+           return x.first == y.first && same_attribute(x.second, y.second);
          });
 }
 
@@ -98,7 +98,7 @@ class Comparator {
     const bool alike = l->name == r->name && l->words == r->words && l->symbol == r->symbol && l->regions.empty() &&
                        r->regions.empty() && l->operands.size() == r->operands.size() && left.index == 0 &&
                        std::ranges::equal(l->attributes, r->attributes, [](const auto& x, const auto& y) {
-                         return x.first == y.first && same(x.second, y.second);
+                         return x.first == y.first && same_attribute(x.second, y.second);
                        });
     if (!alike || ++depth_ > 100) return false;
     for (std::size_t i = 0; i < l->operands.size(); ++i) {
