@@ -201,6 +201,29 @@ struct StridedView {
   }
 };
 
+/// Little-endian elements of `width` bytes, each negated: floats by their sign bit, whole numbers as two's complement.
+void negate(std::vector<std::byte>& elements, std::size_t first, std::size_t width, std::size_t stride, bool by_sign) {
+  for (std::size_t i = first; i + width <= elements.size(); i += stride) {
+    if (by_sign) {
+      elements[i + width - 1] ^= std::byte{0x80};
+      continue;
+    }
+    unsigned carry = 1;
+    for (std::size_t k = i; k < i + width; ++k) {
+      carry += std::to_integer<unsigned>(~elements[k]);
+      elements[k] = static_cast<std::byte>(carry & 0xffU);
+      carry >>= 8;
+    }
+  }
+}
+
+/// Elements of a view whose conjugate or negative bit is set, as PyTorch computes them when they are read.
+void resolve_bits(const PickleValue& tensor, DType dtype, std::vector<std::byte>& elements) {
+  const std::size_t part = is_complex(dtype) ? size_of(dtype) / 2 : size_of(dtype);
+  if (tensor.negated) negate(elements, 0, part, part, !is_integer(dtype));
+  if (tensor.conjugated && is_complex(dtype)) negate(elements, part, part, 2 * part, true);
+}
+
 Array TorchFile::tensor(const std::string& name, const PickleValue& value) {
   const PickleValue& described = *value.items[0];
   const auto known = std::ranges::find(storage_classes, described.storage_class, &StorageClass::name);
@@ -231,11 +254,14 @@ Array TorchFile::tensor(const std::string& name, const PickleValue& value) {
   }
   Shape shape;
   for (const std::uint64_t size : view->sizes) shape.append(static_cast<std::int64_t>(size));
-  const std::vector<std::byte> gathered = view->gather(stored, width);
+  std::vector<std::byte> gathered = view->gather(stored, width);
   const auto is_truth = [](std::byte byte) { return byte <= std::byte{1}; };
   if (known->dtype == bool_ && !std::ranges::all_of(gathered, is_truth)) {
     fail("'" + name + "' is of bool and has a byte that is neither 0 nor 1; the file is damaged");
   }
+  if (known->dtype == bool_ && value.negated)
+    fail("'" + name + "' is of bool with the negative bit; save tensor.clone()");
+  resolve_bits(value, known->dtype, gathered);
   return from_bytes({known->dtype, shape, {}}, gathered);
 }
 

@@ -123,6 +123,7 @@ class TorchPickle::Machine {
   void push_storage();
   void reduce();
   Value tensor(const std::vector<Value>& arguments);
+  void read_metadata(Value metadata, PickleValue& tensor) const;
 
   data::FileBytes file_;
   std::deque<PickleValue>& values_;
@@ -298,7 +299,25 @@ Value TorchPickle::Machine::tensor(const std::vector<Value>& arguments) {
   }
   PickleValue& made = make(Kind::tensor);
   made.items.assign(arguments.begin(), arguments.begin() + 4);
+  if (arguments.size() > 7) fail(fmt::format("a tensor of {} arguments; expected at most 7", arguments.size()));
+  if (arguments.size() == 7 && arguments[6]->kind != Kind::none) read_metadata(arguments[6], made);
   return &made;
+}
+
+/// {'conj': True, 'neg': True}: a lazy view's bits, which torch.save writes beside the storage as it is.
+void TorchPickle::Machine::read_metadata(Value metadata, PickleValue& tensor) const {
+  if (metadata->kind != Kind::dict) fail("a tensor's metadata must be a dict such as {'conj': True}");
+  for (std::size_t i = 0; i + 1 < metadata->items.size(); i += 2) {
+    const Value key = metadata->items[i], value = metadata->items[i + 1];
+    const bool is_conjugate = key->kind == Kind::text && key->text == "conj";
+    if (!is_conjugate && (key->kind != Kind::text || key->text != "neg")) {
+      fail("a tensor's metadata holds " +
+           (key->kind == Kind::text ? data::shown(key->text) : std::string("a key that is no text")) +
+           "; expected 'conj' and 'neg' only; save tensor.clone()");
+    }
+    if (value->kind != Kind::boolean) fail("a tensor's metadata '" + key->text + "' must be True or False");
+    (is_conjugate ? tensor.conjugated : tensor.negated) = value->integer != 0;
+  }
 }
 
 TorchPickle::TorchPickle(std::span<const std::byte> bytes, std::string file)

@@ -18,6 +18,7 @@ struct PickleValue {
   std::string text;                       ///< Of a global "module name"; of a storage its key.
   std::vector<const PickleValue*> items;  ///< Of a dict key, value, ...; of a tensor storage, offset, sizes, strides.
   std::string storage_class;              ///< "FloatStorage".
+  bool conjugated = false, negated = false;  ///< Of a tensor: its elements are those of the storage after that.
 };
 
 /// Reads the pickle that torch.save writes of dicts of tensors (protocol 2, the opcodes and globals of those alone). It

@@ -109,7 +109,7 @@ TEST_CASE("what there is not here is refused by name") {
   refused("%0 = call @main(%arg0, %arg1) : " + types + " -> " + type, "is called more than 100 deep, or by itself");
   refused("%0 = stablehlo.compare XX, %arg0, %arg1, FLOAT : " + types + " -> tensor<2x3xi1>", "a comparison 'XX'");
   refused("%0 = stablehlo.constant dense_resource<r> : " + type, "its value is not in the text (dense<...>)");
-  refused("%0 = stablehlo.constant dense<[1.0, 2.0]> : " + type, "2 elements for f32[2,3]");
+  refused("%0 = stablehlo.constant dense<[1.0, 2.0]> : " + type, "an element in 1 lists; expected 2 for f32[2,3]");
   refused("%0 = stablehlo.constant dense<one> : " + type, "'one' is no number");
   refused("%0 = stablehlo.constant dense<\"0xZZ\"> : " + type, "no hexadecimal digits");
   refused("%0 = stablehlo.constant dense<1.0> : tensor<2x3xf8E5M2>", "there is");
@@ -125,7 +125,7 @@ TEST_CASE("what there is not here is refused by name") {
       "%0 = \"stablehlo.reduce_window\"(%arg0, %arg1) <{window_dimensions = array<i64: 2, 1>}> ({ ^bb0(%a: "
       "tensor<f32>, %b: tensor<f32>): stablehlo.return %a : tensor<f32> }) : " +
           types + " -> " + type,
-      "'stablehlo.reduce_window': reduce_window: the initial value of \"0\" is f32[2,3]; expected a scalar");
+      "'stablehlo.reduce_window': the initial value of \"0\" is f32[2,3]; expected a scalar");
   refused("%0 = \"stablehlo.reduce_window\"(%arg0, %arg1) <{window_dimensions = array<i64: 2, 1>}> : " + types +
               " -> " + type,
           "the function that joins two elements is missing");
@@ -143,7 +143,7 @@ TEST_CASE("what there is not here is refused by name") {
       "'stablehlo.scatter': its update_window_dims do not fit its operand");
   refused("%output_state, %output = stablehlo.rng_bit_generator %arg0, algorithm = PHILOX : (" + type + ") -> (" +
               type + ", " + type + ")",
-          "'stablehlo.rng_bit_generator': there is no such op here");
+          "'stablehlo.rng_bit_generator': a state of f32[2,3] for PHILOX; expected u64[2] or u64[3]");
   refused(
       "%0 = stablehlo.custom_call @lapack_sgeqrf_ffi(%arg0) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>]} : "
       "(" +

@@ -24,14 +24,19 @@ using tests::golden;
 namespace {
 
 /// An archive of that pickle, and of a storage "0" of four floats.
-std::filesystem::path pickled(const tests::TemporaryFolder& folder, const std::string& pickle,
-                              const std::string& order = "little", std::size_t storage = 16) {
+std::filesystem::path pickled(const tests::TemporaryFolder& folder, const std::string& pickle, const std::string& order,
+                              const std::string& storage) {
   exchange::ZipWriter zip("test", "test");
   zip.add("a/data.pkl", pickle);
   zip.add("a/byteorder", order);
-  zip.add("a/data/0", std::string(storage, '\0'));
+  zip.add("a/data/0", storage);
   const std::vector<std::byte> bytes = std::move(zip).finish();
   return folder.write("made.pt", std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+std::filesystem::path pickled(const tests::TemporaryFolder& folder, const std::string& pickle,
+                              const std::string& order = "little", std::size_t storage = 16) {
+  return pickled(folder, pickle, order, std::string(storage, '\0'));
 }
 
 std::string pickled_text(const std::string& text) {
@@ -46,10 +51,11 @@ std::string pickled_tuple(const std::vector<int>& values) {
 }
 
 std::string pickled_tensor(const std::vector<int>& sizes, const std::vector<int>& strides, int elements = 4,
-                           const std::string& storage = "0", const std::string& storage_class = "FloatStorage") {
+                           const std::string& storage = "0", const std::string& storage_class = "FloatStorage",
+                           const std::string& rest = "") {
   return "ctorch._utils\n_rebuild_tensor_v2\n((" + pickled_text("storage") + "ctorch\n" + storage_class + "\n" +
          pickled_text(storage) + pickled_text("cpu") + "K" + static_cast<char>(elements) + "tQK" +
-         std::string(1, '\0') + pickled_tuple(sizes) + pickled_tuple(strides) + "tR";
+         std::string(1, '\0') + pickled_tuple(sizes) + pickled_tuple(strides) + rest + "tR";
 }
 
 std::string pickled_dict(const std::string& value) { return "}" + pickled_text("x") + value + "s"; }
@@ -174,6 +180,45 @@ TEST_CASE("what a pickle says is held against the storages") {
   expect_error<DataError>(
       [&] { exchange::load_torch(pickled(folder, many + ".", "little", 102400)); },
       "its tensors share storages so often that they would take more than 64 times the file's size");
+}
+
+// torch.save of x.conj(), x.conj().imag and the like: the storage as it is, the view's bits as a seventh argument of
+// torch._utils._rebuild_tensor_v2 (PyTorch, torch/_tensor.py and torch/_utils.py). Values: the elements that PyTorch reads.
+TEST_CASE("views whose conjugate or negative bit is set have their elements") {
+  const tests::TemporaryFolder folder;
+  const auto metadata = [](const std::string& entries) {
+    return std::string("\x89") + "ccollections\nOrderedDict\n)R" + entries;
+  };
+  const auto flag = [](const std::string& name) { return "}" + pickled_text(name) + "\x88s"; };
+  const auto load = [&](const Array& stored, int count, int stride, const std::string& storage_class,
+                        const std::string& entries) {
+    const std::vector<std::byte> bytes = stored.to_bytes();
+    const std::string storage(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string tensor =
+        pickled_tensor({count}, {stride}, static_cast<int>(stored.size()), "0", storage_class, metadata(entries));
+    return exchange::load_torch(pickled(folder, "\x80\x02" + pickled_dict(tensor) + ".", "little", storage)).at("x");
+  };
+  using C = std::complex<float>;
+  const Array z = array({C(1, 2), C(3, -4), C(0, 0)});
+  const auto same = [](const Array& a, const Array& b) { CHECK(a.to_bytes() == b.to_bytes()); };
+  same(load(z, 3, 1, "ComplexFloatStorage", "}"), z);
+  same(load(z, 3, 1, "ComplexFloatStorage", "N"), z);
+  same(load(z, 3, 1, "ComplexFloatStorage", flag("conj")), array({C(1, -2), C(3, 4), C(0, -0.0F)}));
+  same(load(z, 3, 1, "ComplexFloatStorage", flag("neg")), array({C(-1, -2), C(-3, 4), C(-0.0F, -0.0F)}));
+  same(load(z, 2, 2, "ComplexFloatStorage", "}(" + pickled_text("conj") + "\x88" + pickled_text("neg") + "\x88u"),
+       array({C(-1, 2), C(-0.0F, 0)}));
+  same(load(z, 3, 1, "ComplexFloatStorage", "}" + pickled_text("conj") + "\x89s"), z);
+  same(load(array({1.5F, -2.0F, 0.0F}), 3, 1, "FloatStorage", flag("neg")), array({-1.5F, 2.0F, -0.0F}));
+  same(load(array({std::int32_t{5}, std::int32_t{-256}, std::int32_t{0}}), 3, 1, "IntStorage", flag("neg")),
+       array({std::int32_t{-5}, std::int32_t{256}, std::int32_t{0}}));
+  expect_error<DataError>([&] { load(z, 3, 1, "ComplexFloatStorage", flag("format")); },
+                          "a tensor's metadata holds 'format'; expected 'conj' and 'neg' only; save tensor.clone()");
+  expect_error<DataError>([&] { load(z, 3, 1, "ComplexFloatStorage", "K\1"); }, "a tensor's metadata must be a dict");
+  expect_error<DataError>([&] { load(z, 3, 1, "ComplexFloatStorage", "}" + pickled_text("neg") + "K\1s"); },
+                          "a tensor's metadata 'neg' must be True or False");
+  expect_error<DataError>([&] { load(z, 3, 1, "ComplexFloatStorage", "NN"); }, "a tensor of 8 arguments");
+  expect_error<DataError>([&] { load(array({true}), 1, 1, "BoolStorage", flag("neg")); },
+                          "'x' is of bool with the negative bit");
 }
 
 TEST_CASE("an archive that would need another form is refused") {

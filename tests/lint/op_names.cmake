@@ -22,6 +22,8 @@ set(other_words
   "engine/api/nn/convolution.cpp:full"           # a mode of convolve, numpy's word
   "include/lockstep/convolution.h:full"
   "engine/scientific/signal.cpp:full"            # likewise, of fftconvolve
+  "engine/exchange/torch_pickle.cpp:conj"        # of PyTorch's tensors
+  "engine/exchange/torch_pickle.cpp:neg"
   "include/lockstep/scientific/signal.h:full"
   "include/lockstep/processes.h:all_gather"      # between processes
   "include/lockstep/processes.h:all_to_all")

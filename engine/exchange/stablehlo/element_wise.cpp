@@ -107,6 +107,12 @@ std::span<const SharedOp> reductions() { return reduced; }
 std::span<const SharedOp> cumulative_ops() { return cumulative_table; }
 std::span<const SharedOp> scatters() { return scatter_table; }
 
+std::string logical_name(std::string_view name, DType dtype) {
+  if (dtype == DType::bool_ && (name == "stablehlo.add" || name == "stablehlo.maximum")) return "stablehlo.or";
+  if (dtype == DType::bool_ && (name == "stablehlo.multiply" || name == "stablehlo.minimum")) return "stablehlo.and";
+  return std::string(name);
+}
+
 const SharedOp* find_shared(std::span<const SharedOp> ops, std::string_view name) {
   const auto found = std::ranges::find(ops, name, &SharedOp::name);
   return found == ops.end() ? nullptr : &*found;

@@ -125,8 +125,10 @@ std::vector<Array> Importer::apply_at_line(const mlir::Op& op, const Values& val
 
 std::vector<Array> Importer::apply(const mlir::Op& op, const Values& values) {
   const OpCall call{*this, op, values, operands_of(op, values)};
-  const std::string& name = op.name == "stablehlo.composite" ? op.symbol : op.name;
-  if (const SharedOp* shared = find_shared(element_wise_ops(), name)) {
+  std::string name = op.name == "stablehlo.composite" ? op.symbol : op.name;
+  if (!call.operands.empty()) name = logical_name(name, call.operands[0].dtype());
+  const bool is_integer_power = name == "stablehlo.power" && is_integer(call.operand(0).dtype());
+  if (const SharedOp* shared = is_integer_power ? nullptr : find_shared(element_wise_ops(), name)) {
     std::vector<Array> operands = call.operands;
     if (operands.size() == 3 && operands[0].ndim() == 0 && operands[1].ndim() > 0) {  // select by a scalar
       operands[0] = broadcast_to(operands[0], operands[1].shape());
@@ -134,7 +136,7 @@ std::vector<Array> Importer::apply(const mlir::Op& op, const Values& values) {
     return shared->stage(operands, {});
   }
   for (const auto& family :
-       {apply_shape_op, apply_reduction, apply_product, apply_linalg, apply_indexing, apply_control_flow}) {
+       {apply_shape_op, apply_reduction, apply_product, apply_linalg, apply_indexing, apply_control_flow, apply_rng}) {
     std::vector<Array> results = family(call);
     if (!results.empty()) return results;
   }
@@ -159,9 +161,12 @@ const ArrayType& OpCall::result() const {
 const mlir::Attribute* OpCall::find(std::initializer_list<const char*> names) const {
   for (const char* name : names) {
     if (const auto found = op.attributes.find(name); found != op.attributes.end()) return &found->second;
-    // Of "dimension_numbers = #stablehlo.gather<...>" and of "window = {...}".
-    for (const auto& [outer, attribute] : op.attributes) {
-      if (const auto found = attribute.entries.find(name); found != attribute.entries.end()) return &found->second;
+    for (const char* outer : {"dimension_numbers", "dim_numbers", "dot_dimension_numbers", "scatter_dimension_numbers",
+                              "window", "composite_attributes"}) {
+      const auto attribute = op.attributes.find(outer);
+      if (attribute == op.attributes.end()) continue;
+      const auto& entries = attribute->second.entries;
+      if (const auto found = entries.find(name); found != entries.end()) return &found->second;
     }
   }
   return nullptr;
@@ -211,18 +216,29 @@ std::vector<std::pair<std::int64_t, std::int64_t>> OpCall::pairs(std::initialize
 }
 
 std::string OpCall::combiner(const mlir::Region& region) const {
-  const std::size_t count = region.ops.size();
-  if (region.arguments.size() == 2 && count > 0 && is_return(region.ops.back()) &&
-      region.ops.back().operands.size() == 1) {
-    const std::string& returned = region.ops.back().operands[0].name;
-    if (count == 1 && returned == region.arguments[1]) return "";
-    if (count == 2 && returned == region.ops[0].result && region.ops[0].operands.size() == 2) {
-      const std::string &a = region.ops[0].operands[0].name, &b = region.ops[0].operands[1].name;
-      const std::string &x = region.arguments[0], &y = region.arguments[1];
-      if ((a == x && b == y) || (a == y && b == x)) return region.ops[0].name;
+  const std::vector<std::string> returned = dataflow(*this, region);
+  if (region.arguments.size() == 2 && returned.size() == 1) {
+    if (returned[0] == "#1") return "";
+    for (const char* arguments : {"(#0,#1)", "(#1,#0)"}) {
+      const std::string& text = returned[0];
+      const std::size_t name = text.find(arguments);
+      if (name == std::string::npos || text.find('(') != name || !text.ends_with(arguments)) continue;
+      return logical_name("stablehlo." + text.substr(0, name), operand(0).dtype());
     }
   }
   return "a function of its own";
+}
+
+std::optional<double> constant_float(const OpCall& call, const std::string& name) {
+  for (const Values* at = &call.values; at != nullptr; at = at->outer) {
+    if (!at->arrays.contains(name)) continue;
+    const auto origin = at->origins.find(name);
+    if (origin == at->origins.end() || origin->second->name != "stablehlo.constant") return std::nullopt;
+    const OpCall constant{call.importer, *origin->second, *at, {}};
+    const mlir::Attribute* value = constant.find({"value"});
+    return value == nullptr ? std::nullopt : dense_float(*value, constant.result(), call.op.line);
+  }
+  return std::nullopt;
 }
 
 Function from_stablehlo(std::string_view text) {

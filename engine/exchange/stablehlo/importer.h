@@ -65,7 +65,8 @@ struct OpCall {
   /// Of pad = [[0, 1], [2, 3]] in the form of a list or of dense.
   std::vector<std::pair<std::int64_t, std::int64_t>> pairs(std::initializer_list<const char*> names, int count) const;
   /// The name of the one op in a region of two arguments that is applied to both, "" where the region gives the second one.
-  /// Nothing where it does something else.
+  /// Of i1 it is the logical op: "stablehlo.or" for add and maximum, "stablehlo.and" for multiply and minimum.
+  /// "a function of its own" where it does something else.
   std::string combiner(const mlir::Region& region) const;
 };
 
@@ -81,15 +82,37 @@ std::vector<Array> apply_product(const OpCall& call);
 std::vector<Array> apply_linalg(const OpCall& call);
 std::vector<Array> apply_indexing(const OpCall& call);
 std::vector<Array> apply_control_flow(const OpCall& call);
+std::vector<Array> apply_rng(const OpCall& call);
 
-/// Arrays, and behind them as many initial values, reduced by a region of scalars that is no op alone.
+struct Windows;
+
+/// Arrays, and after them as many initial values, reduced by a region of scalars, in the order of their elements.
 std::vector<Array> reduced_by_region(const OpCall& call, const mlir::Region& region, const Axes& axes);
-/// Likewise, over windows.
-std::vector<Array> windows_by_region(const OpCall& call, const mlir::Region& region,
-                                     const ReduceWindowOptions& options);
+/// The same over windows.
+std::vector<Array> windows_by_region(const OpCall& call, const mlir::Region& region, const Windows& windows);
 
-/// The region of two scalars for each pair of elements of two arrays of one shape.
+/// A region of scalars, computed for each element of arrays of one shape.
+std::vector<Array> for_each_element(const OpCall& call, const mlir::Region& region, const std::vector<Array>& arrays);
+/// A region of two scalars, which gives one, for each pair of elements of two arrays of one shape.
 Array joined_by_region(const OpCall& call, const mlir::Region& region, const Array& a, const Array& b);
+
+struct Comparison {
+  std::string direction = {};  ///< "LT".
+  std::string type = {};       ///< "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED", or "" where the text has none.
+  bool is_total() const { return type == "TOTALORDER"; }
+};
+Comparison comparison_of(const OpCall& call, const mlir::Op& op);
+/// Whole numbers that lie as floats do in their total order: -NaN, -inf, ..., -0, 0, ..., inf, NaN.
+Array total_order(const Array& x);
+/// The float that a constant op of this name gives, where the call stands; nothing for another value.
+std::optional<double> constant_float(const OpCall& call, const std::string& name);
+
+/// What a region returns, each value an expression of its arguments #0, #1, ...: "select(GT(#0,#1),#0,#1)". It has a '?' where
+/// there is anything else than ops without attributes, and is empty where the region does not return.
+std::vector<std::string> dataflow(const OpCall& call, const mlir::Region& region);
+
+std::vector<Array> sort_call(const OpCall& call);
+std::vector<Array> select_and_scatter(const OpCall& call);
 
 /// Whole numbers of a `dense` attribute.
 Axes dense_integers(const mlir::Attribute& value, std::int64_t line);

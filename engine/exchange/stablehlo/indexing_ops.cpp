@@ -115,7 +115,7 @@ std::vector<Array> put_windows(const OpCall& call) {
   std::string combiner = call.combiner(region);
   Array updates = call.operand(2);
   // a - u; u - a would depend on the order in which updates come.
-  if (combiner == "stablehlo.subtract" && region.ops[0].operands[0].name == region.arguments[0]) {
+  if (combiner == "stablehlo.subtract" && dataflow(call, region)[0] == "subtract(#0,#1)") {
     combiner = "stablehlo.add";
     updates = zeros_like(updates) - updates;
   } else if (updates.dtype() == DType::bool_) {

@@ -29,18 +29,29 @@ class Parser {
         if (in_.peek() == '@') in_.name_after('@');
         if (in_.accept_word("attributes")) dict(0);
         in_.expect("{");
-        while (!in_.accept("}")) add(op(0));
+        while (!in_.accept("}")) member();
         location();
       } else {
-        add(op(0));
+        member();
       }
     }
     return std::move(funcs_);
   }
 
  private:
+  /// A function, a module, or a mesh: sdy.mesh @mesh = <["x"=1]>. Where an array lies on a mesh is no part of its values.
+  void member() {
+    if (!in_.accept_word("sdy.mesh")) return add(op(0));
+    in_.name_after('@');
+    in_.expect("=");
+    in_.expect("<");
+    in_.up_to_closing();
+    if (in_.peek() == '{') dict(0);
+    location();
+  }
   /// Ops of a module count where they are functions, or modules.
   void add(Op op) {
+    if (op.name == "sdy.mesh") return;
     if (op.name == "builtin.module") {
       for (Region& region : op.regions) {
         for (Op& inner : region.ops) add(std::move(inner));
@@ -150,6 +161,10 @@ class Parser {
   Attribute dialect_attribute(int depth) {
     Attribute read{.kind = Attribute::Kind::dict, .text = in_.name_after('#')};
     if (!in_.accept("<")) return read;
+    if (read.text.starts_with("sdy.")) {
+      in_.up_to_closing();
+      return read;
+    }
     while (!in_.accept(">")) {
       if (in_.peek() == '[') {
         read.items.push_back(list(depth + 1));
@@ -374,6 +389,9 @@ class Parser {
         read.attributes[""] = list(0);
       } else if (c == '{') {
         read.attributes.merge(dict(0).entries);
+      } else if (c == '<' && read.name.starts_with("sdy.")) {
+        in_.expect("<");
+        in_.up_to_closing();
       } else if (c == '#') {
         read.words.push_back(dialect_attribute(0).text);
       } else if (in_.next_is_word()) {

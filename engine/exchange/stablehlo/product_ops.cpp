@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <charconv>
 #include <string>
 
 #include <lockstep/convolution.h>
+#include <lockstep/manipulation.h>
 #include <lockstep/products.h>
 
 #include "engine/exchange/stablehlo/importer.h"
@@ -22,9 +24,7 @@ Lists both(const OpCall& call, const char* pretty, const char* left, const char*
   return {call.integers({left}, {}), call.integers({right}, {})};
 }
 
-std::vector<Array> dot(const OpCall& call) {
-  const Lists contract = both(call, "contracting_dims", "lhs_contracting_dimensions", "rhs_contracting_dimensions");
-  const Lists batch = both(call, "batching_dims", "lhs_batching_dimensions", "rhs_batching_dimensions");
+std::vector<Array> product(const OpCall& call, const Lists& contract, const Lists& batch) {
   const Array &a = call.operand(0), &b = call.operand(1);
   const DType result = call.result().dtype;
   if (a.dtype() == DType::bool_ && b.dtype() == DType::bool_) {  // or of ands
@@ -34,6 +34,22 @@ std::vector<Array> dot(const OpCall& call) {
     return {dot_general(a, b, {contract[0], contract[1]}, {batch[0], batch[1]}, result)};
   }
   return lax::dot_general({a, b}, {{"contract", contract}, {"batch", batch}});
+}
+
+std::vector<Array> general_product(const OpCall& call) {
+  return product(call, both(call, "contracting_dims", "lhs_contracting_dimensions", "rhs_contracting_dimensions"),
+                 both(call, "batching_dims", "lhs_batching_dimensions", "rhs_batching_dimensions"));
+}
+
+/// Of vectors and matrices: the last dimension of one with the first of the other.
+std::vector<Array> plain_product(const OpCall& call) {
+  const int rank = call.operand(0).ndim();
+  for (const std::size_t i : {0U, 1U}) {
+    if (call.operand(i).ndim() < 1 || call.operand(i).ndim() > 2) {
+      call.refuse("dot of " + to_string(call.operand(i).type()) + "; expected vectors and matrices");
+    }
+  }
+  return product(call, {{rank - 1}, {0}}, {{}, {}});
 }
 
 /// Where the batch (or output) and feature dimensions of "[b, 0, 1, f]" are, and the spatial ones in order.
@@ -70,6 +86,53 @@ struct DimensionNumbers {
   }
 };
 
+/// "[b, 0, 1, f]" of the three lists that #stablehlo.conv<raw ...> writes out.
+mlir::Attribute raw_dimensions(const OpCall& call, const std::string& of, const char* first, const char* second,
+                               const char* marks) {
+  const std::int64_t a = call.integer({(of + first).c_str()}, -1), b = call.integer({(of + second).c_str()}, -1);
+  const Axes spatial = call.integers({(of + "_spatial_dimensions").c_str()}, {});
+  mlir::Attribute list{.kind = mlir::Attribute::Kind::list};
+  list.items.resize(spatial.size() + 2, {.text = "-1"});
+  const auto put = [&](std::int64_t place, const std::string& text) {
+    if (place < 0 || place >= static_cast<std::int64_t>(list.items.size())) {
+      call.refuse("its dimension_numbers name dimension " + std::to_string(place) + " of its " + of +
+                  "; expected one of " + std::to_string(list.items.size()));
+    }
+    mlir::Attribute& item = list.items[static_cast<std::size_t>(place)];
+    if (item.text != "-1") call.refuse("its dimension_numbers name a dimension of its " + of + " twice");
+    item.text = text;
+  };
+  put(a, std::string(1, marks[0]));
+  put(b, std::string(1, marks[1]));
+  for (std::size_t d = 0; d < spatial.size(); ++d) put(spatial[d], std::to_string(d));
+  return list;
+}
+
+/// scale * (x - mean) / sqrt(variance + epsilon) + offset, a number of each for each feature.
+std::vector<Array> normalized(const OpCall& call) {
+  const Array& x = call.operand(0);
+  const std::int64_t feature = call.integer({"feature_index"}, -1);
+  if (feature < 0 || feature >= x.ndim()) call.refuse("its feature_index is no dimension of its operand");
+  const mlir::Attribute* written = call.find({"epsilon"});
+  double epsilon = 0;
+  const std::string text = written == nullptr ? "" : written->text;
+  if (std::from_chars(text.data(), text.data() + text.size(), epsilon).ptr != text.data() + text.size() ||
+      text.empty()) {
+    call.refuse("its epsilon '" + text + "' is no number");
+  }
+  std::vector<Array> parts;
+  for (const std::size_t i : {1U, 2U, 3U, 4U}) {
+    const Array& part = call.operand(i);
+    if (part.ndim() != 1 || part.dtype() != x.dtype() || part.dim(0) != x.dim(static_cast<int>(feature))) {
+      call.refuse("its operand " + std::to_string(i) + " is " + to_string(part.type()) +
+                  "; expected a number for each feature, of its operand's dtype");
+    }
+    parts.push_back(lax::broadcast_in_dim({part}, {{"shape", x.shape().to_vector()}, {"dims", Axes{feature}}})[0]);
+  }
+  const Array deviation = lax::sqrt({parts[3] + convert(array(epsilon), x.dtype())}, {})[0];
+  return {parts[0] * ((x - parts[2]) / deviation) + parts[1]};
+}
+
 Axes inverse(const Axes& order) {
   Axes places(order.size());
   for (std::size_t i = 0; i < order.size(); ++i)
@@ -87,6 +150,13 @@ std::vector<Array> convolve_all(const OpCall& call) {
   const mlir::Attribute* numbers = call.find({"dim_numbers", "dimension_numbers"});
   if (numbers != nullptr && !numbers->items.empty() && numbers->items[0].kind == mlir::Attribute::Kind::list) {
     numbers = &numbers->items[0];  // #stablehlo.conv<[...]x[...]->[...]>
+  }
+  mlir::Attribute raw;
+  if (numbers != nullptr && numbers->entries.contains("input_batch_dimension")) {
+    raw = raw_dimensions(call, "input", "_batch_dimension", "_feature_dimension", "bf");
+    raw.chained = {raw_dimensions(call, "kernel", "_input_feature_dimension", "_output_feature_dimension", "io"),
+                   raw_dimensions(call, "output", "_batch_dimension", "_feature_dimension", "bf")};
+    numbers = &raw;
   }
   if (numbers == nullptr || numbers->chained.size() != 2) call.refuse("its dim_numbers are missing");
   const DimensionNumbers x(call, *numbers, "b", "f"), kernel(call, numbers->chained[0], "i", "o"),
@@ -120,7 +190,9 @@ std::vector<Array> convolve_all(const OpCall& call) {
 }  // namespace
 
 std::vector<Array> apply_product(const OpCall& call) {
-  if (call.op.name == "stablehlo.dot_general") return dot(call);
+  if (call.op.name == "stablehlo.dot_general") return general_product(call);
+  if (call.op.name == "stablehlo.dot") return plain_product(call);
+  if (call.op.name == "stablehlo.batch_norm_inference") return normalized(call);
   if (call.op.name == "stablehlo.convolution") return convolve_all(call);
   return {};
 }

@@ -70,18 +70,45 @@ Array rounded_away(const Array& x) {
 
 /// Ours is Hurwitz' zeta function for a given s.
 std::vector<Array> zeta_call(const OpCall& call) {
-  std::optional<double> s;
-  for (const Values* at = &call.values; at != nullptr && !call.op.operands.empty(); at = at->outer) {
-    const auto origin = at->origins.find(call.op.operands[0].name);
-    if (origin == at->origins.end() || origin->second->name != "stablehlo.constant") continue;
-    const OpCall constant{call.importer, *origin->second, *at, {}};
-    if (const mlir::Attribute* value = constant.find({"value"})) {
-      s = dense_float(*value, constant.result(), call.op.line);
-    }
-    break;
-  }
+  if (call.op.operands.empty()) call.refuse("its operands are missing");
+  const std::optional<double> s = constant_float(call, call.op.operands[0].name);
   if (!s) call.refuse("an s that is not one constant");
   return {zeta(*s, call.operand(1))};
+}
+
+/// Dimensions before those of the operand.
+std::vector<Array> broadcast_before(const OpCall& call) {
+  const Array& x = call.operand(0);
+  Axes shape = call.integers({"sizes", "broadcast_sizes"}, {});
+  for (int d = 0; d < x.ndim(); ++d) shape.push_back(x.dim(d));
+  return {broadcast_to(x, Shape(shape))};
+}
+
+/// By repeated squaring; with a negative exponent 1 and -1 keep what they are, all others give 0.
+std::vector<Array> integer_power(const OpCall& call) {
+  const Array &x = call.operand(0), &exponent = call.operand(1);
+  if (x.dtype() != exponent.dtype() || x.shape() != exponent.shape()) {
+    call.refuse("a power of " + to_string(x.type()) + " by " + to_string(exponent.type()) + "; expected one type");
+  }
+  Array result = ones_like(x), square = x, rest = exponent;
+  const Array zero = zeros_like(x), one = ones_like(x);
+  for (std::size_t bit = 0; bit < 8 * size_of(x.dtype()); ++bit) {
+    if (bit > 0) square = square * square;
+    result = where((rest & one) != zero, result * square, result);
+    rest = lax::shift_right_logical({rest, one}, {})[0];
+  }
+  if (is_unsigned_integer(x.dtype())) return {result};
+  const Array of_minus_one = where((exponent & one) != zero, x, one);
+  return {where(exponent < zero, where(x == one, one, where(x == -one, of_minus_one, zero)), result)};
+}
+
+/// A region of scalars for each element.
+std::vector<Array> map_call(const OpCall& call) {
+  if (call.op.regions.size() != 1 || call.operands.empty()) call.refuse("it takes arrays and a region");
+  for (const Array& x : call.operands) {
+    if (x.shape() != call.operands[0].shape()) call.refuse("its operands must have one shape");
+  }
+  return for_each_element(call, call.op.regions[0], call.operands);
 }
 
 std::vector<Array> iota_of(const OpCall& call) {
@@ -91,6 +118,16 @@ std::vector<Array> iota_of(const OpCall& call) {
       {},
       {{"dtype", counted}, {"shape", type.shape.to_vector()}, {"dim", call.integer({"dim", "iota_dimension"}, 0)}})[0];
   return {convert(places, type.dtype)};
+}
+
+/// A sum or the like over groups of one device, as jax.export writes it for a mesh of one.
+std::vector<Array> joined_over_devices(const OpCall& call) {
+  const mlir::Attribute* groups = call.find({"replica_groups"});
+  if (groups == nullptr || groups->kind != mlir::Attribute::Kind::dense || groups->type.shape.rank() != 2 ||
+      groups->type.shape[1] != 1) {
+    call.refuse("it joins values of several devices; expected replica_groups of one device each; export it for one");
+  }
+  return call.operands;
 }
 
 }  // namespace
@@ -105,6 +142,10 @@ std::vector<Array> apply_shape_op(const OpCall& call) {
     return {dense_constant(*value, call.result(), call.op.line)};
   }
   if (name == "chlo.zeta") return zeta_call(call);
+  if (name == "chlo.tan") return lax::tan({call.operand(0)}, {});
+  if (name == "stablehlo.broadcast") return broadcast_before(call);
+  if (name == "stablehlo.map") return map_call(call);
+  if (name == "stablehlo.power") return integer_power(call);
   if (name == "stablehlo.iota") return iota_of(call);
   if (name == "stablehlo.broadcast_in_dim") return broadcast(call);
   if (name == "stablehlo.slice") return slice_call(call);
@@ -135,7 +176,9 @@ std::vector<Array> apply_shape_op(const OpCall& call) {
     return lax::dynamic_slice(call.operands, {{"sizes", call.integers({"sizes", "slice_sizes"}, {})}});
   }
   if (name == "stablehlo.dynamic_update_slice") return lax::dynamic_update_slice(call.operands, {});
-  if (name == "stablehlo.optimization_barrier") return call.operands;
+  const bool is_layout = name == "stablehlo.custom_call" && call.op.symbol == "Sharding";
+  if (name == "stablehlo.optimization_barrier" || name == "sdy.sharding_constraint" || is_layout) return call.operands;
+  if (name == "stablehlo.all_reduce") return joined_over_devices(call);
   return {};
 }
 
