@@ -69,6 +69,13 @@ class HeaderParser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const { file_.fail(offset_ + at_, "header: " + what); }
+  [[noreturn]] void fail_for_elements(const std::string& what) const {
+    try {
+      fail(what);
+    } catch (const DataError& error) {
+      throw OtherElements(error.what());
+    }
+  }
   void once(bool known, std::string_view key) const {
     if (known) fail("'" + std::string(key) + "' appears twice");
   }
@@ -87,7 +94,7 @@ class HeaderParser {
   std::string_view string() {
     skip_spaces();
     if (at_ < text_.size() && text_[at_] == '[') {
-      fail("elements of several fields; save each field as an array of its own");
+      fail_for_elements("elements of several fields; save each field as an array of its own");
     }
     if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) {
       fail("a quoted text expected, found " + shown(text_.substr(at_)));
@@ -113,11 +120,16 @@ class HeaderParser {
         "; expected a byte order and an element type such as '<f4', of bool, whole, floating or complex numbers";
     if (found.size() < 2) fail("descr is " + shown(found) + expected);
     const std::string_view code = found.find_first_of("<>|=") == 0 ? found.substr(1) : found;
-    if (code == "O") fail("descr is " + shown(found) + ": Python objects are pickles, which are not read" + expected);
+    if (code == "O")
+      fail_for_elements("descr is " + shown(found) + ": Python objects are pickles, which are not read" + expected);
     big_endian_ = found[0] == '>';
     if (code == "c16") return DType::complex128;
     for (const ElementKind& kind : kinds) {
       if (code == kind.code) return kind.dtype;
+    }
+    // Texts, bytes, raw memory, dates and durations, and floats of more than 64 bits.
+    if (std::string_view("USaVMm").find(code[0]) != std::string_view::npos || code == "f16" || code == "c32") {
+      fail_for_elements("descr is " + shown(found) + expected);
     }
     fail("descr is " + shown(found) + expected);
   }

@@ -19,7 +19,8 @@ LOCKSTEP_API std::map<std::string, Array> load_weights(const std::filesystem::pa
 /// the format does not know; ValueError for another ending.
 LOCKSTEP_API void save_weights(const std::filesystem::path& file, const Named<Array>& tensors);
 
-/// The arrays of a .npz file, as numpy.load gives them. Throws DataError.
+/// The arrays of a .npz file, as numpy.load gives them; those of texts, dates, objects or fields are left out. Throws
+/// DataError.
 LOCKSTEP_API std::map<std::string, Array> load_npz(const std::filesystem::path& file);
 /// What numpy.load reads, stored without compression. bfloat16 and keys, which NumPy does not know, are a DataError.
 LOCKSTEP_API void save_npz(const std::filesystem::path& file, const Named<Array>& tensors);
