@@ -251,12 +251,22 @@ void check_bools(const FileBytes& file, std::span<const std::byte> body, const N
   }
 }
 
+/// What `parse` gives; of other elements than numbers the error that readers of one file throw.
+template <class F>
+auto of_numbers(const F& parse) {
+  try {
+    return parse();
+  } catch (const OtherElements& error) {
+    throw DataError(error.what());
+  }
+}
+
 class NpyRows final : public Source {
  public:
   explicit NpyRows(const std::map<std::string, std::filesystem::path>& fields) {
     for (const auto& [name, path] : fields) {
       Field field{name, std::make_unique<MappedFile>(path, "npy_rows"), {}, {}};
-      field.header = parse_npy_header(field.file->bytes(), field.file->name(), "npy_rows");
+      field.header = of_numbers([&] { return parse_npy_header(field.file->bytes(), field.file->name(), "npy_rows"); });
       const Shape& shape = field.header.type.shape;
       if (field.header.is_fortran || field.header.is_big_endian || field.header.type.dtype == DType::bool_ ||
           shape.rank() == 0 || shape[0] == 0) {
@@ -343,7 +353,7 @@ HostTable parse_npy(std::span<const std::byte> bytes, const std::string& name, c
 
 HostTable read_npy(const std::filesystem::path& path) {
   const MappedFile file(path, "read_npy");
-  return parse_npy(file.bytes(), file.name(), "read_npy");
+  return of_numbers([&] { return parse_npy(file.bytes(), file.name(), "read_npy"); });
 }
 
 SourcePtr npy_rows(const std::map<std::string, std::filesystem::path>& fields) {
