@@ -105,6 +105,25 @@ TEST_CASE("whatever tensors are written are read back, or refused with nothing w
   }
 }
 
+TEST_CASE("a tree's leaves are saved under their keys with dots, and none is lost") {
+  const Tree one(array(1.0F)), two(array(2.0F));
+  for (const char* ending : {".safetensors", ".npz", ".pt"}) {
+    const TemporaryFolder folder;
+    const std::filesystem::path file = folder.path() / (std::string("w") + ending);
+    exchange::save_weights(file,
+                           Tree::dict({{"a/b", one}, {"layers", Tree::list({Tree::dict({{"kernel", two}}), one})}}));
+    check_same(exchange::load_weights(file),
+               {{"a/b", one.array()}, {"layers.0.kernel", two.array()}, {"layers.1", one.array()}});
+    exchange::save_weights(file, {{"x", one.array()}});
+    check_same(exchange::load_weights(file), {{"x", one.array()}});
+    const Tree clashing = Tree::dict({{"a.b", one}, {"a", Tree::dict({{"b", two}})}});
+    expect_error<ValueError>([&] { exchange::save_weights(file, clashing); },
+                             "[save_weights] two leaves of the tree are called 'a.b'");
+    expect_error<ValueError>([&] { exchange::save_weights(file, one); }, "the tree is one leaf");
+    check_same(exchange::load_weights(file), {{"x", one.array()}});  // as it was
+  }
+}
+
 TEST_CASE("an exported function has arrays without elements among its weights, arguments and results") {
   for (const Shape& shape : {Shape{0}, Shape{0, 3}, Shape{3, 0}, Shape{2, 0, 5}}) {
     for (const DType dtype : {float32, int32, bool_, complex64}) {
