@@ -71,7 +71,7 @@ TEST_CASE("a number too small for float32 is 0 with its sign, and one too large 
   CHECK(number("1e-45") == std::numeric_limits<float>::denorm_min());
   CHECK(number("10000000000e-50") == 1e-40F);
   for (const std::string& text : {std::string("1e39"), std::string("-1e400"), std::string("1e99999999999999999999"),
-                                 std::string("0.001e50"), "1" + std::string(60, '0')}) {
+                                  std::string("0.001e50"), "1" + std::string(60, '0')}) {
     tests::expect_error<DataError>([&] { number(text); }, "is no number of float32");
   }
 }
