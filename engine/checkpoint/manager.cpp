@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <exception>
 #include <map>
 #include <set>
@@ -26,6 +27,7 @@
 #include "engine/checkpoint/pace.h"
 #include "engine/checkpoint/write.h"
 #include "engine/core/process_end.h"
+#include "engine/files/folder_entries.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -68,6 +70,27 @@ void check_manager_options(const ManagerOptions& o) {
   }
 }
 
+/// Why an entry that has a step's name is no checkpoint; empty where it is one, or where that cannot be seen. What reads
+/// it then says what is damaged.
+std::string why_no_checkpoint(const fs::path& entry) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(entry, error);
+  if (error) return "";
+  if (fs::is_regular_file(status)) return "is a file, and a checkpoint is a folder";
+  if (!fs::is_directory(status)) return "";
+  const std::vector<std::string> names = files::names_in(entry, error);
+  const bool is_empty = std::ranges::all_of(names, [](const std::string& name) { return name.starts_with('.'); });
+  return !error && is_empty ? "is an empty folder" : "";
+}
+
+/// Why an entry of a manager's folder only looks like a checkpoint; empty where it is one, or looks like none.
+std::string why_stray(const fs::path& folder, const std::string& name) {
+  if (step_in(name)) return why_no_checkpoint(folder / name);
+  const bool is_number = name.starts_with(step_prefix) && name.size() > step_prefix.size() &&
+                         name.find_first_not_of("0123456789", step_prefix.size()) == name.npos;
+  return is_number ? "has a number that no step is written as, such as one with zeros in front" : "";
+}
+
 void check_there(const std::vector<std::int64_t>& steps, std::int64_t step, const fs::path& folder) {
   if (std::ranges::find(steps, step) != steps.end()) return;
   throw CheckpointError(fmt::format("[checkpoint] {} holds no checkpoint of step {}; it has those of steps [{}]",
@@ -93,10 +116,23 @@ struct Manager::Impl {
   std::vector<std::int64_t> steps() const {
     std::vector<std::int64_t> found;
     for (const std::string& name : names_in(folder)) {
-      if (const auto step = step_in(name)) found.push_back(*step);
+      const auto step = step_in(name);
+      if (step && why_no_checkpoint(folder / name).empty()) found.push_back(*step);
     }
     std::ranges::sort(found);
     return found;
+  }
+
+  /// Writes to stderr, once, what looks like a checkpoint and is left out.
+  void tell_of_strays() {
+    if (std::exchange(has_told, true)) return;
+    for (const std::string& name : names_in(folder)) {
+      const std::string why = why_stray(folder, name);
+      if (why.empty()) continue;
+      static_cast<void>(std::fputs(
+          fmt::format("[checkpoint] {} is left out: it {}; take it away\n", (folder / name).string(), why).c_str(),
+          stderr));
+    }
   }
 
   /// The value to choose by, smaller is better; nothing where a step has none.
@@ -159,13 +195,13 @@ struct Manager::Impl {
            o.keep_every_seconds > 0 || o.keep_seconds > 0 || !o.keep_steps.empty();
   }
 
-  void remove_what_no_rule_keeps() {
+  void remove_what_no_rule_keeps(std::int64_t saved) {
     if (!has_rules()) return;
     const std::vector<std::int64_t> all = steps();
     if (all.empty()) return;
     const auto last = static_cast<std::size_t>(options.keep_last);
     std::set<std::int64_t> kept(all.end() - static_cast<std::ptrdiff_t>(std::min(last, all.size())), all.end());
-    kept.insert(all.back());  // what was just saved
+    kept.insert({all.back(), saved});
     if (options.keep_best > 0) {
       const std::vector<std::int64_t> best = by_rank();
       const auto count = std::min(static_cast<std::size_t>(options.keep_best), best.size());
@@ -187,6 +223,7 @@ struct Manager::Impl {
     make_folder(folder);
     WriterLock taken(folder);
     restore_replaced(folder, step_prefix);  // where that fails, it is not open
+    tell_of_strays();
     lock.emplace(std::move(taken));
   }
   void clean() {
@@ -203,6 +240,11 @@ struct Manager::Impl {
   void refuse_saved(std::int64_t step) const {
     std::error_code ignored;
     if (!fs::exists(path_of(step), ignored)) return;
+    if (const std::string why = why_no_checkpoint(path_of(step)); !why.empty()) {
+      if (rmdir(path_of(step).c_str()) == 0) return;
+      throw CheckpointError(fmt::format("[checkpoint] {} is in the way of a checkpoint: it {}; take it away",
+                                        path_of(step).string(), why));
+    }
     throw CheckpointError(fmt::format(
         "[checkpoint] {} exists already; a step is saved once: go on from the latest checkpoint, or use another folder",
         path_of(step).string()));
@@ -246,12 +288,12 @@ struct Manager::Impl {
   }
 
   /// `write` runs beside the training, on a snapshot of the tree.
-  void start(const Tree& tree, std::function<void(const Tree&)> write) {
+  void start(std::int64_t step, const Tree& tree, std::function<void(const Tree&)> write) {
     held = tree;
-    const auto save = [this, write = std::move(write)] {
+    const auto save = [this, step, write = std::move(write)] {
       try {
         write(held);
-        if (world()->rank() == 0) remove_what_no_rule_keeps();
+        if (world()->rank() == 0) remove_what_no_rule_keeps(step);
       } catch (...) {
         failure = std::current_exception();
       }
@@ -283,16 +325,17 @@ struct Manager::Impl {
     const Description description{manifest, metrics, step, counter_in(tree, step)};
     if (!options.background) {
       save_together(target, tree, description, is);
-      settle([&] { remove_what_no_rule_keeps(); });
+      settle([&] { remove_what_no_rule_keeps(step); });
       return;
     }
     seconds = writing_seconds(tree);
     if (has_cut_leaves(tree)) {
       seconds += world()->patience();
       const auto blocks = std::make_shared<BlockSave>(target, description, is);
-      start(tree, [this, blocks, wait = seconds](const Tree& snapshot) { blocks->write_alone(snapshot, wait, pace); });
+      start(step, tree,
+            [this, blocks, wait = seconds](const Tree& snapshot) { blocks->write_alone(snapshot, wait, pace); });
     } else if (world()->rank() == 0) {
-      start(tree, [=, this](const Tree& snapshot) { write_whole(target, snapshot, description, is, &pace); });
+      start(step, tree, [=, this](const Tree& snapshot) { write_whole(target, snapshot, description, is, &pace); });
     }
   }
 
@@ -300,6 +343,7 @@ struct Manager::Impl {
   ManagerOptions options;
   std::optional<WriterLock> lock;
   bool has_remains = true;
+  bool has_told = false;  // of strays
   std::map<std::int64_t, std::optional<double>> ranks;
   Tree held;  // the snapshot that the thread writes
   Pace pace;
@@ -383,6 +427,7 @@ const ManagerOptions& Manager::options() const { return impl_->options; }
 std::int64_t Manager::step_of(Choice choice) {
   std::string found;
   impl_->settle([&] {
+    impl_->tell_of_strays();
     const std::optional<std::int64_t> step = choice == Choice::latest ? latest() : best();
     if (step) found = std::to_string(*step);
   });

@@ -111,7 +111,9 @@ std::optional<std::int64_t> step_in(std::string_view name) {
   const char* end = name.data() + name.size();
   std::int64_t step = -1;
   const auto [last, error] = std::from_chars(first, end, step);
-  return error == std::errc() && last == end && step >= 0 ? std::optional(step) : std::nullopt;
+  if (error != std::errc() || last != end || step < 0) return std::nullopt;
+  return name.substr(step_prefix.size()) == std::to_string(step) ? std::optional(step)
+                                                                 : std::nullopt;  // "0009" is no 9
 }
 
 std::string digest_of(std::span<const std::byte> bytes) {

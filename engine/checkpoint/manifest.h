@@ -21,7 +21,7 @@ inline const std::string manifest_file = "manifest.json";
 inline const std::string arrays_file = "arrays.safetensors";
 
 inline const std::string step_prefix = "step-";  ///< Of the folders that a manager saves.
-/// The step of such a folder's name; nothing where it has another.
+/// The step of such a folder's name; nothing where it has another, "step-0009" for one.
 std::optional<std::int64_t> step_in(std::string_view name);
 
 /// What a checkpoint says of itself.

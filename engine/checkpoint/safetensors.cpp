@@ -228,6 +228,21 @@ void check_cover(const std::string& file, std::vector<Extent>& extents, std::uin
   }
 }
 
+/// Refuses at writing what no reader of the format takes.
+void check_writable(const std::string& tensor, const ArrayType& type) {
+  if (tensor.empty() || tensor == metadata_name) {
+    throw CheckpointError("[save] a tensor is called '" + tensor +
+                          "', which readers of the file format do not take for a tensor's name; name it otherwise");
+  }
+  if (tensor.find('\0') != std::string::npos) {
+    throw CheckpointError("[save] '" + tensor + "' holds NUL, which the file's readers refuse; name it otherwise");
+  }
+  if (type.shape.size() > 0 || is_empty_shape_readable(type.shape)) return;
+  throw CheckpointError(
+      "[save] '" + brief(tensor) + "' is " + to_string(type) +
+      ", which has no elements and extents whose product is above 2^48; no reader takes it: reshape it");
+}
+
 std::string header_text(const Value& header) {
   try {
     return header.to_string();
@@ -243,9 +258,7 @@ std::vector<std::byte> safetensors_header(const std::map<std::string, ArrayType>
   Value header = Value::object();
   std::size_t total = 0;
   for (const auto& [name, given] : arrays) {
-    if (name.find('\0') != std::string::npos) {
-      throw CheckpointError("[save] '" + name + "' holds NUL, which the file's readers refuse; name it otherwise");
-    }
+    check_writable(name, given);
     const ArrayType type = written_type(given, unnamed);
     const auto bytes = static_cast<std::size_t>(type.nbytes());
     Value& info = header[name];

@@ -125,8 +125,9 @@ data::HostTable labels_of(const data::HostTable& labels, std::int64_t classes, c
 }
 
 Dataset rows_in(const std::filesystem::path& file, std::int64_t classes) {
-  std::map<std::string, data::HostTable> tables = data::read_npz(file);
+  data::NpzTables tables = data::read_npz(file);
   for (const char* name : {"x", "y"}) {
+    if (tables.left_out().contains(name)) static_cast<void>(tables.at(name));
     if (!tables.contains(name))
       throw DataError(
           fmt::format("{} has no array '{}'; expected x, rows of inputs, and y, their classes", file.string(), name));

@@ -14,6 +14,7 @@
 #include <lockstep/exchange/weight_files.h>
 
 #include "engine/checkpoint/committed_folder.h"
+#include "engine/checkpoint/restorable.h"
 #include "engine/data/files/file_bytes.h"
 #include "engine/data/files/mapped_file.h"
 #include "engine/data/files/zip_archive.h"
@@ -171,9 +172,11 @@ struct StridedView {
       view.strides.push_back(static_cast<std::uint64_t>(stride));
     }
     if (std::ranges::find(view.sizes, 0U) != view.sizes.end()) view.count = 0;
-    if (view.count == 0)
-      return std::ranges::all_of(view.sizes, [&](auto n) { return n <= 1U << 30; }) ? std::optional(view)
-                                                                                    : std::nullopt;
+    if (view.count == 0) {
+      Shape shape;
+      for (const std::uint64_t size : view.sizes) shape.append(static_cast<std::int64_t>(size));
+      return checkpoint::is_empty_shape_readable(shape) ? std::optional(view) : std::nullopt;
+    }
     for (std::size_t d = 0; d < view.sizes.size(); ++d) {
       const std::uint64_t size = view.sizes[d], stride = view.strides[d];
       if (size > elements / view.count) return std::nullopt;
@@ -279,6 +282,11 @@ void save_torch(const std::filesystem::path& file, const Named<Array>& tensors) 
                       ", for which torch has no storage class; convert it, or save to a .safetensors file");
     }
     check_name("save_torch", file.string(), name);
+    if (tensor.shape().size() == 0 && !checkpoint::is_empty_shape_readable(tensor.shape())) {
+      throw DataError(
+          "[save_torch] " + file.string() + ": '" + name + "' is " + to_string(tensor.type()) +
+          ", which has no elements and extents whose product is above 2^48; no reader takes it: reshape it");
+    }
     described.push_back({name, known->name, tensor.shape().to_vector()});
   }
   ZipWriter zip("save_torch", file.string());

@@ -30,8 +30,9 @@ class TextDocuments final : public Source {
       : file_(path, "text_documents"), vocabulary_(std::move(vocabulary)) {
     const std::string_view text = as_text(file_.bytes());
     check_utf8(text, file_.name(), "text_documents");
+    const char line_end = text.find('\n') == std::string_view::npos ? '\r' : '\n';
     for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = std::min(text.find('\n', begin), text.size());
+      const std::size_t end = std::min(text.find(line_end, begin), text.size());
       const std::size_t size = end - begin - (end > begin && text[end - 1] == '\r' ? 1 : 0);
       if (size > 0) lines_.emplace_back(begin, size);
       begin = end + 1;

@@ -20,8 +20,8 @@ namespace lockstep::checkpoint {
 /// Which of a metric's values is the best one.
 enum class Best : std::uint8_t { smallest, largest };
 
-/// Which checkpoints of a folder stay. One stays that any of the rules keeps, as does the last one; where all are 0, all
-/// stay. When one was saved is the time of its folder.
+/// Which checkpoints of a folder stay. One stays that any of the rules keeps, as do the one of the highest step and the
+/// one that was just saved; where all are 0, all stay. When one was saved is the time of its folder.
 struct ManagerOptions {
   std::int64_t keep_last = 0;              ///< The latest so many.
   std::int64_t keep_best = 0;              ///< The best so many by `best_metric`; of equal ones the earlier.
@@ -40,7 +40,8 @@ struct ManagerOptions {
 /// Which checkpoint of a folder is meant: a step's, or one of these.
 enum class Choice : std::uint8_t { latest, best };
 
-/// A folder of checkpoints, "step-<number>" each (Orbax' CheckpointManager). Every process makes the same calls; process
+/// A folder of checkpoints, "step-<number>" each (Orbax' CheckpointManager). An empty folder or a file of such a name, and a
+/// number with zeros in front ("step-0009"), are no checkpoints: they are left out, which a line on stderr says. Every process makes the same calls; process
 /// 0 writes. A snapshot is taken by holding the arrays: what is saved does not change, and costs no copy; the next step
 /// of a training writes its new state elsewhere while the old one is being saved. `open`, or the first save, makes the
 /// folder, takes its WriterLock and puts back what a killed process had only moved aside; `clean`, or the first save,

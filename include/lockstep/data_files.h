@@ -47,8 +47,27 @@ LOCKSTEP_API Cifar load_cifar100(const std::filesystem::path& folder);
 /// A NumPy array file, versions 1 to 3: bool, whole and floating numbers and complex, of either byte order, row-major or
 /// Fortran order (the result is row-major). Objects, which are pickles, are refused.
 LOCKSTEP_API HostTable read_npy(const std::filesystem::path& path);
+/// The arrays of an .npz archive by name. One of texts, dates, objects or fields, which no HostTable holds, is not among
+/// them and is an error only where it is asked for.
+class LOCKSTEP_API NpzTables : public std::map<std::string, HostTable> {
+ public:
+  /// Throws DataError: why the array was not read, or which ones there are.
+  HostTable& at(const std::string& name);
+  const HostTable& at(const std::string& name) const;
+  /// Why those that are not here were not read, by name.
+  const std::map<std::string, std::string>& left_out() const { return left_out_; }
+
+ private:
+  friend LOCKSTEP_API NpzTables parse_npz(std::span<const std::byte> bytes, const std::string& file);
+  [[noreturn]] void fail(const std::string& name) const;
+
+  std::string file_;
+  std::map<std::string, std::string> left_out_;
+};
 /// The arrays of a .npz archive by name, stored or deflated, each checked by its CRC-32.
-LOCKSTEP_API std::map<std::string, HostTable> read_npz(const std::filesystem::path& path);
+LOCKSTEP_API NpzTables read_npz(const std::filesystem::path& path);
+/// The same of bytes; `file` is what errors call it.
+LOCKSTEP_API NpzTables parse_npz(std::span<const std::byte> bytes, const std::string& file);
 /// Rows of .npy files that stay where they are, mapped into memory: field -> file. They must be row-major and little-endian
 /// and have one number of rows.
 LOCKSTEP_API SourcePtr npy_rows(const std::map<std::string, std::filesystem::path>& fields);
@@ -68,7 +87,8 @@ class LOCKSTEP_API CsvTable {
   std::int64_t rows() const;
   /// Throws DataError naming the columns there are, or how many rows.
   std::string_view text(std::int64_t row, const std::string& column) const;
-  /// float32 [rows, names]. Throws DataError with line and column for what is no number (a decimal point, in every locale).
+  /// float32 [rows, names]; a number too small for float32 is 0. Throws DataError with line and column for what is no number
+  /// (a decimal point, in every locale) or too large.
   HostTable numbers(const std::vector<std::string>& names) const;
   /// int32 [rows]. Throws likewise for what is no whole number of 32 bits.
   HostTable integers(const std::string& name) const;
@@ -84,7 +104,7 @@ class LOCKSTEP_API CsvTable {
   std::vector<std::size_t> ends_;   ///< Of each field in the text, row by row; the header is no row.
   std::vector<std::size_t> lines_;  ///< On which each row begins, counted from 1.
 };
-/// As RFC 4180 has it, lines ending in CRLF or LF, with quoted fields that may hold separators, quotes ("") and line ends.
+/// As RFC 4180 has it, lines ending in CRLF, LF or CR, with quoted fields that may hold separators, quotes ("") and line ends.
 /// Lines of other numbers of fields, text behind a closing quote, a quote that never ends, and NUL are errors.
 LOCKSTEP_API CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 /// The same of bytes; `file` is what errors call it.

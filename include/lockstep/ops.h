@@ -85,7 +85,16 @@ LOCKSTEP_API Array operator-(const Operand& a, const Operand& b);  ///< `sub`; b
 LOCKSTEP_API Array operator*(const Operand& a, const Operand& b);  ///< `mul`.
 /// True division: integers give float32 (as jax.numpy.true_divide).
 LOCKSTEP_API Array operator/(const Operand& a, const Operand& b);
-LOCKSTEP_API Array operator-(const Array& x);  ///< `neg`: unsigned integers wrap; bool throws DtypeError.
+/// `remainder` (elementwise.h), with the sign of b, as jax.numpy has it.
+LOCKSTEP_API Array operator%(const Operand& a, const Operand& b);
+/// x = x + y, as in JAX: the variable gets a new value, and other copies of the old one stay as they are. The shape and the
+/// dtype may change.
+LOCKSTEP_API Array& operator+=(Array& x, const Operand& y);
+LOCKSTEP_API Array& operator-=(Array& x, const Operand& y);  ///< x = x - y.
+LOCKSTEP_API Array& operator*=(Array& x, const Operand& y);  ///< x = x * y.
+LOCKSTEP_API Array& operator/=(Array& x, const Operand& y);  ///< x = x / y.
+LOCKSTEP_API Array& operator%=(Array& x, const Operand& y);  ///< x = x % y.
+LOCKSTEP_API Array operator-(const Array& x);                ///< `neg`: unsigned integers wrap; bool throws DtypeError.
 /// bool; false where either is NaN, as all orders here. Complex numbers throw DtypeError.
 LOCKSTEP_API Array operator<(const Operand& a, const Operand& b);
 LOCKSTEP_API Array operator<=(const Operand& a, const Operand& b);  ///< Likewise.
@@ -147,6 +156,11 @@ LOCKSTEP_API Array square(const ArrayOperand& x);  ///< x x, integers wrapping; 
 /// Elements in row-major order under other extents, one of which may be -1: what the others leave. Throws ShapeError
 /// where there are not as many elements.
 LOCKSTEP_API Array reshape(const ArrayOperand& x, const std::vector<std::int64_t>& shape);
+/// To the shape of another array: reshape(x, y.shape()). A template, so that {2, 3} is the list above.
+template <std::same_as<Shape> S>
+Array reshape(const ArrayOperand& x, const S& shape) {
+  return reshape(x, shape.to_vector());
+}
 /// Dimension i of the result is permutation[i] of x. Throws ShapeError unless each is named once.
 LOCKSTEP_API Array transpose(const ArrayOperand& x, const Axes& permutation);
 /// The order of the dimensions reversed.

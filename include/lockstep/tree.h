@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -240,6 +241,20 @@ class LOCKSTEP_API TreeEntries {
 LOCKSTEP_API Tree map(const std::function<Array(const Array&)>& function, const Tree& tree);
 /// `function` on corresponding leaves. Throws StateError naming the first path at which the structures differ.
 LOCKSTEP_API Tree map(const std::function<Array(const Array&, const Array&)>& function, const Tree& a, const Tree& b);
+namespace detail {
+/// `function` on the corresponding leaves of all trees, one at least.
+LOCKSTEP_API Tree map_together(const std::function<Array(std::span<const Array>)>& function,
+                               std::initializer_list<const Tree*> trees);
+}  // namespace detail
+/// The same of three trees and more, as jax.tree.map takes them.
+template <class F, std::same_as<Tree>... More>
+Tree map(const F& function, const Tree& a, const Tree& b, const Tree& c, const More&... more) {
+  const auto on_leaves = [&](std::span<const Array> leaves) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>)->Array { return function(leaves[I]...); }
+    (std::make_index_sequence<3 + sizeof...(More)>{});
+  };
+  return detail::map_together(on_leaves, {&a, &b, &c, &more...});
+}
 /// `function(path, leaf)`.
 LOCKSTEP_API Tree map_with_path(const std::function<Array(const std::string&, const Array&)>& function,
                                 const Tree& tree);

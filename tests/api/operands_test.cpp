@@ -12,6 +12,7 @@
 #include <lockstep/random.h>
 #include <lockstep/reductions.h>
 #include <lockstep/transforms.h>
+#include <lockstep/tree.h>
 #include <lockstep/vision/image.h>
 #include <lockstep/weak_types.h>
 
@@ -21,6 +22,57 @@
 using namespace lockstep;
 using tests::check_close;
 using tests::expect_error;
+
+TEST_CASE("an array takes the shape of another, has remainders, and is added to as a value") {
+  const Array x = arange(std::int64_t{6}, float32), y = zeros({2, 3}, int32);
+  CHECK(reshape(x, y.shape()).type() == ArrayType{float32, {2, 3}, {}});
+  CHECK(reshape(x, {3, 2}).shape() == Shape{3, 2});
+  CHECK(reshape(x, {-1}).shape() == Shape{6});
+  CHECK(reshape(array(1.0F), Shape{}).shape() == Shape{});
+  expect_error<ShapeError>([&] { reshape(x, Shape{4}); }, "reshape");
+  check_close(array({-7.0F, 7.0F, 5.5F}) % 3, {3}, {2, 1, 2.5});
+  check_close(array({-7, 7, 5}) % array({3, -3, 0}), {3}, {2, -2, 0});
+  check_close(7 % array({4}), {1}, {3});
+
+  Array sum = array({1.0F, 2.0F});
+  const Array before = sum;
+  sum += 1;
+  sum *= array({2.0F, 3.0F});
+  check_close(sum, {2}, {4, 9});
+  check_close(before, {2}, {1, 2});
+  sum -= sum;
+  check_close(sum, {2}, {0, 0});
+  sum += zeros({3, 1});  // broadcasts, as x = x + y
+  CHECK(sum.shape() == Shape{3, 2});
+  Array count = array({7, 9});
+  count %= 4;
+  check_close(count, {2}, {3, 1});
+  count /= 2;
+  CHECK(count.type() == ArrayType{float32, {2}, {}});
+  check_close(count, {2}, {1.5, 0.5});
+  const auto cubed = [](const Array& v) {
+    Array product = v;
+    for (int i = 0; i < 2; ++i) product *= v;
+    return product;
+  };
+  check_close(grad(cubed)(array(2.0F)), {}, {12});
+  check_close(jit(cubed)(array(2.0F)), {}, {8});
+}
+
+TEST_CASE("a function is mapped over the leaves of several trees") {
+  const auto of = [](float value) {
+    return Tree::dict({{"a", Tree(array(value))}, {"b", Tree::list({Tree(array(10 * value))})}});
+  };
+  const Tree three = map([](const Array& x, const Array& y, const Array& z) { return x + y * z; }, of(1), of(2), of(3));
+  check_close(three.at("a").array(), {}, {7});
+  check_close(three.at("b/0").array(), {}, {610});
+  const Tree four = map([](const Array& x, const Array& y, const Array& z, const Array& w) { return x + y + z + w; },
+                        of(1), of(2), of(3), of(4));
+  check_close(four.at("b/0").array(), {}, {100});
+  const auto first = [](const Array& x, const Array&, const Array&) { return x; };
+  expect_error<StateError>([&] { static_cast<void>(map(first, of(1), of(2), Tree(array(1.0F)))); },
+                           "map: the trees differ at \"\"", "in tree 3; all need one structure");
+}
 
 TEST_CASE("arrays promote to one dtype, scalars give way") {
   struct Row {

@@ -186,6 +186,44 @@ TEST_CASE("the last, the best and every nth stay") {
   }
 }
 
+TEST_CASE("what was just saved stays, also where its step is not the highest") {
+  for (const bool background : {true, false}) {
+    const TemporaryFolder folder;
+    Manager manager(folder.path(), {.keep_last = 1, .background = background});
+    for (const std::int64_t step : {10, 5}) {
+      manager.save(step, state_of(static_cast<int>(step)));
+      manager.wait();
+    }
+    CHECK(manager.steps() == Steps{5, 10});
+    manager.save(7, state_of(7));
+    manager.wait();
+    CHECK(manager.steps() == Steps{7, 10});
+  }
+}
+
+TEST_CASE("what only looks like a checkpoint blocks nothing") {
+  const TemporaryFolder folder;
+  Manager manager(folder.path());
+  manager.save(3, state_of(3));
+  manager.wait();
+  std::filesystem::create_directories(folder.path() / "step-4");
+  std::filesystem::create_directories(folder.path() / "step-5");
+  folder.write("step-5/.DS_Store", "");
+  folder.write("step-6", "");
+  checkpoint::save(folder.path() / "step-0009", state_of(9), {});
+  CHECK(manager.steps() == Steps{3});
+  CHECK(manager.latest() == 3);
+  CHECK(manager.step_of(checkpoint::Choice::latest) == 3);
+  static_cast<void>(manager.restore(checkpoint::Choice::latest));
+  manager.save(4, state_of(4));  // in the place of the empty folder
+  manager.wait();
+  CHECK(manager.steps() == Steps{3, 4});
+  expect_error<CheckpointError>([&] { manager.save(5, state_of(5)); }, "step-5 is in the way", "is an empty folder");
+  expect_error<CheckpointError>([&] { manager.save(6, state_of(6)); }, "step-6 is in the way", "is a file");
+  expect_error<CheckpointError>([&] { manager.save(3, state_of(3)); }, "exists already");
+  CHECK(std::filesystem::exists(folder.path() / "step-0009" / "manifest.json"));
+}
+
 TEST_CASE("checkpoints stay by when they were saved") {
   const auto left = [](const checkpoint::ManagerOptions& options) {
     const TemporaryFolder folder;

@@ -9,6 +9,7 @@
 #include <lockstep/checkpoint.h>
 #include <lockstep/ops.h>
 
+#include "tests/support/expect_error.h"
 #include "tests/support/launcher.h"
 #include "tests/support/temporary_folder.h"
 
@@ -56,6 +57,22 @@ TEST_CASE("T84: tensors of three dtypes, a scalar and an empty one come from Pyt
                 "' '" + (own.path() / "there").string() + "' 2>&1");
   CAPTURE(output);
   check_found(checkpoint::load_safetensors(own.path() / "there"));
+}
+
+TEST_CASE("a tensor that no reader would find is refused when it is written") {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const std::string& name, const Array& tensor) {
+    const std::string text = error_text<CheckpointError>([&] {
+      checkpoint::save_safetensors(folder.path() / "w", Named<Array>::Map{{name, tensor}});
+    });
+    CHECK(std::filesystem::is_empty(folder.path()));
+    return text;
+  };
+  CHECK(contains(refusal("__metadata__", zeros({2})), "[save] a tensor is called '__metadata__', which readers"));
+  CHECK(contains(refusal("", zeros({2})), "[save] a tensor is called '', which readers"));
+  CHECK(contains(refusal(std::string("a\0b", 3), zeros({2})), "holds NUL"));
+  CHECK(contains(refusal("a\xFF", zeros({2})), "no UTF-8 text"));
+  CHECK(contains(refusal("x", zeros({0, 1LL << 49})), "[save] 'x' is f32[0,562949953421312], which has no elements"));
 }
 
 }  // namespace lockstep::tests

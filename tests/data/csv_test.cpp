@@ -1,4 +1,6 @@
 #include <clocale>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,42 @@ TEST_CASE("CSV files are read as RFC 4180 has them") {
   CHECK(parse_csv("a\n\nx", "t.csv").rows() == 2);
   const tests::TemporaryFolder folder;
   CHECK(data::read_csv(folder.write("t.csv", "a\n1\n")).rows() == 1);
+}
+
+TEST_CASE("lines of a CSV file end in CR, too, and those of a quoted field do not end it") {
+  for (const std::string end : {"\r", "\n", "\r\n"}) {
+    for (const std::string& last : {std::string(), end}) {
+      std::string text = "a,b" + end + "1,\"x\ny\rz\"" + end + "3," + end + "5,6" + last;
+      const CsvTable table = parse_csv(text, "t.csv");
+      REQUIRE(table.rows() == 3);
+      CHECK(table.text(0, "b") == "x\ny\rz");
+      CHECK(table.text(1, "b").empty());
+      CHECK(table.text(2, "b") == "6");
+    }
+    CHECK(tests::error_text<DataError>([&] { parse_csv("a,b" + end + "\"1\r2\"" + end, "t.csv"); }) ==
+          "[read_csv] t.csv, line 2: 2 fields expected, 1 found");
+  }
+}
+
+TEST_CASE("a number too small for float32 is 0 with its sign, and one too large an error") {
+  const auto number = [](const std::string& text) {
+    return data::elements<float>(parse_csv("x\n" + text + "\n", "t.csv").numbers({"x"}))[0];
+  };
+  for (const char* text : {"1e-50", "+1E-50", "0.0001e-45", "1e-400", "1e-99999999999999999999", "0.00000000000e-80",
+                           "123456e-60", " 5e-324"}) {
+    CAPTURE(text);
+    CHECK(number(text) == 0);
+    CHECK_FALSE(std::signbit(number(text)));
+  }
+  CHECK(number("0." + std::string(60, '0') + "1") == 0);
+  CHECK(std::signbit(number("-1e-50")));
+  CHECK(number("1e-40") == 1e-40F);
+  CHECK(number("1e-45") == std::numeric_limits<float>::denorm_min());
+  CHECK(number("10000000000e-50") == 1e-40F);
+  for (const std::string& text : {std::string("1e39"), std::string("-1e400"), std::string("1e99999999999999999999"),
+                                  std::string("0.001e50"), "1" + std::string(60, '0')}) {
+    tests::expect_error<DataError>([&] { number(text); }, "is no number of float32");
+  }
 }
 
 TEST_CASE("CSV files that do not fit the form are refused, with line and byte") {

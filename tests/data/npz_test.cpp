@@ -5,7 +5,9 @@
 
 #include <lockstep/data.h>
 #include <lockstep/error.h>
+#include <lockstep/exchange/weight_files.h>
 
+#include "engine/exchange/zip_writer.h"
 #include "tests/data/samples.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
@@ -34,6 +36,45 @@ TEST_CASE("T86: read_npz reads stored and deflated archives of NumPy") {
   CHECK(deflated.at("x").type == ArrayType{uint8, {64, 64}, {}});
   CHECK(deflated.at("x").bytes == std::vector<std::byte>(4096));
   CHECK(deflated.at("y").bytes == stored.at("x").bytes);
+}
+
+TEST_CASE(
+    "of an archive with arrays that are no numbers the others are read; those are errors when they are asked for") {
+  const auto npy = [](const std::string& descr, std::size_t bytes, const std::string& shape = "(2,)") {
+    std::string dict = "{'descr': " + descr + ", 'fortran_order': False, 'shape': " + shape + ", }";
+    dict.resize(117, ' ');
+    return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + dict + '\n' + std::string(bytes, '\1');
+  };
+  for (const std::size_t count : {std::size_t{2}, std::size_t{100000}}) {
+    const std::string shape = "(" + std::to_string(count) + ",)";
+    exchange::ZipWriter zip("test", "t.npz");
+    zip.add("dates.npy", npy("'<M8[ns]'", 8 * count, shape));
+    zip.add("names.npy", npy("'<U5'", 20 * count, shape));
+    zip.add("objects.npy", npy("'|O'", 50, shape));
+    zip.add("fields.npy", npy("[('a', '<f4')]", 4 * count, shape));
+    zip.add("x.npy", npy("'<f4'", 4 * count, shape));
+    const std::vector<std::byte> bytes = std::move(zip).finish();
+    data::NpzTables tables = data::parse_npz(bytes, "t.npz");
+    CHECK(tables.size() == 1);
+    CHECK(tables.at("x").type == ArrayType{float32, {static_cast<std::int64_t>(count)}, {}});
+    CHECK(tables.left_out().size() == 4);
+    const auto refusal = [&](const char* name) {
+      return tests::error_text<DataError>([&] { static_cast<void>(tables.at(name)); });
+    };
+    CHECK(tests::contains(refusal("names"), "[read_npz] t.npz, entry 'names.npy'"));
+    CHECK(tests::contains(refusal("names"), "descr is '<U5'; expected"));
+    CHECK(tests::contains(refusal("dates"), "descr is '<M8[ns]'; expected"));
+    CHECK(tests::contains(refusal("objects"), "Python objects are pickles, which are not read"));
+    CHECK(tests::contains(refusal("fields"), "elements of several fields"));
+    CHECK(refusal("y") == "[read_npz] t.npz has no array 'y'; there are 'x'");
+    const TemporaryFolder folder;
+    const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    CHECK(exchange::load_npz(folder.write("t.npz", text)).size() == 1);
+    std::string damaged = text;
+    damaged[damaged.find("<U5") + 120] = '\2';  // what is left out is checked, too
+    tests::expect_error<DataError>([&] { data::read_npz(folder.write("damaged.npz", damaged)); },
+                                   "'names.npy' has CRC-32");
+  }
 }
 
 TEST_CASE("read_npz refuses archives it cannot trust") {

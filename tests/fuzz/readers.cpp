@@ -12,7 +12,6 @@
 #include <lockstep/vision.h>
 
 #include "engine/data/files/npy.h"
-#include "engine/data/files/npz.h"
 #include "engine/text/vocabulary_form.h"
 #include "tests/fuzz/memory_file.h"
 

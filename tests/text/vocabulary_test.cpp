@@ -118,6 +118,7 @@ TEST_CASE("lines of a text are documents, and token files are windows") {
   CHECK(data::byte_vocabulary().decode(tokens) == "two lines");
   const auto packed = data::pack(lines, {.length = 8});
   CHECK(packed->rows() == 2);
+  CHECK(data::text_documents(folder.write("cr", "one\rtwo lines\r\rthree"), data::byte_vocabulary())->rows() == 3);
   for (const std::string bad : {"\xC0\x80", "a\xFF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"}) {
     const auto path = folder.write("bad", bad);
     tests::expect_error<DataError>([&] { data::read_text(path); }, path.string() + ", byte ", " is no UTF-8");

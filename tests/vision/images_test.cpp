@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +37,37 @@ bool can_read(const std::string& sample) {
     CHECK(tests::contains(error.what(), "Lockstep was built without lib"));
     return false;
   }
+}
+
+std::uint32_t png_crc(const std::string& bytes) {
+  std::uint32_t crc = ~0U;
+  for (const char c : bytes) {
+    crc ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1U) != 0 ? 0xEDB88320U : 0U);
+  }
+  return ~crc;
+}
+
+/// In big-endian order.
+std::string of_four_bytes(std::uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
+  return bytes;
+}
+
+std::string png_chunk(const std::string& name, const std::string& contents) {
+  return of_four_bytes(static_cast<std::uint32_t>(contents.size())) + name + contents +
+         of_four_bytes(png_crc(name + contents));
+}
+
+std::string of_hex(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+HostTable decoded(const std::string& bytes, int channels) {
+  return data::decode_image(std::as_bytes(std::span(bytes)), "made", channels);
 }
 
 std::string bytes_of(const HostTable& image) {
@@ -76,6 +110,57 @@ TEST_CASE("JPEG files hold nearly the pixels that were written") {
     CHECK(data::read_image(samples / name, 1).type == ArrayType{uint8, {16, 16, 1}, {}});
   }
   CHECK(bytes_of(data::read_image(samples / "smooth.jpg")) == bytes_of(data::read_image(samples / "progressive.jpg")));
+}
+
+TEST_CASE("a colour image read with one channel is its luma, as a JPEG file's, whatever gamma a PNG file names") {
+  if (!can_read("rgb.png")) return tests::skip(without_png);
+  if (!can_read("smooth.jpg")) return tests::skip(without_jpeg);
+  const std::vector<std::uint8_t> colours = {255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255, 12, 200, 99};
+  const std::string expected = "\x4C\x96\x1D\xFF\x84";  // 76, 150, 29, 255, 132
+  const HostTable image = data::host_table(colours, Shape{1, 5, 3});
+  const std::vector<std::byte> encoded = data::encode_image(image, data::ImageForm::png);
+  const std::string png(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+  constexpr std::size_t behind_header = 8 + 25;
+  const std::string chromaticities = of_four_bytes(31270) + of_four_bytes(32900) + of_four_bytes(64000) +
+                                     of_four_bytes(33000) + of_four_bytes(21000) + of_four_bytes(71000) +
+                                     of_four_bytes(15000) + of_four_bytes(6000);
+  for (const std::string& more :
+       {std::string(), png_chunk("gAMA", of_four_bytes(45455)), png_chunk("gAMA", of_four_bytes(100000)),
+        png_chunk("sRGB", std::string(1, '\0')), png_chunk("cHRM", chromaticities),
+        png_chunk("gAMA", of_four_bytes(30000)) + png_chunk("cHRM", chromaticities)}) {
+    const std::string file = png.substr(0, behind_header) + more + png.substr(behind_header);
+    CHECK(bytes_of(decoded(file, 1)) == expected);
+    CHECK(bytes_of(decoded(file, 3)) == bytes_of(image));
+  }
+  const std::string interlaced = bytes_of(data::read_image(samples / "interlaced.png", 1));
+  CHECK(interlaced == bytes_of(data::read_image(samples / "rgb.png", 1)));
+  CHECK(interlaced == bytes_of(data::read_image(samples / "alpha.png", 1)));
+  // Of one colour, which JPEG keeps but for its rounding.
+  const HostTable red = data::host_table(std::vector<std::uint8_t>{255, 0, 0}, Shape{1, 1, 3});
+  const std::vector<std::byte> jpeg = data::encode_image(red, data::ImageForm::jpeg, 100);
+  CHECK(bytes_of(data::decode_image(jpeg, "made", 1)) == "\x4C");
+}
+
+TEST_CASE("JPEG files of four inks have the colours of their inks") {
+  if (!can_read("smooth.jpg")) return tests::skip(without_jpeg);
+  // One pixel of (200, 100, 50, 220), as libjpeg writes it at quality 100. Adobe's marker says that these are inks left out.
+  std::string tables = "ffdb004300";
+  for (int i = 0; i < 64; ++i) tables += "01";
+  const std::string pixel =
+      "ffc000140800010001044311004d11005911004b1100ffc4001500010100000000000000000000000000000a08ffc4001410010000000000"
+      "000000"
+      "0000000000000000ffda000e0443004d0059004b00003f0048087c63cb81ffd9";
+  const auto check = [](const std::string& file, const std::vector<int>& expected, int luma) {
+    const HostTable image = decoded(file, 3), grey = decoded(file, 1);
+    REQUIRE(image.type == ArrayType{uint8, {1, 1, 3}, {}});
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(std::abs(std::to_integer<int>(image.bytes[i]) - expected[i]) <= 1);
+    }
+    REQUIRE(grey.type == ArrayType{uint8, {1, 1, 1}, {}});
+    CHECK(std::abs(std::to_integer<int>(grey.bytes[0]) - luma) <= 1);
+  };
+  check(of_hex("ffd8ffee000e41646f626500640000000000" + tables + pixel), {173, 86, 43}, 107);
+  check(of_hex("ffd8" + tables + pixel), {8, 21, 28}, 18);
 }
 
 TEST_CASE("damaged images are refused, wherever they are cut off") {
@@ -122,6 +207,10 @@ TEST_CASE("an image folder has a class for each of its folders") {
   std::filesystem::copy(samples / "rgb.png", folder.path() / "zebra" / "1.png");
   std::filesystem::copy(samples / "smooth.jpg", folder.path() / "ant" / "2.JPG");
   folder.write("zebra/notes.txt", "no image");
+  for (const char* name : {".git", ".ipynb_checkpoints", "__MACOSX", "zebra/.cache.png"}) {
+    std::filesystem::create_directory(folder.path() / name);
+  }
+  for (const char* name : {"zebra/._1.png", "ant/.2.jpg", "__MACOSX/._3.png", ".git/4.png"}) folder.write(name, "none");
   CHECK(data::image_classes(folder.path()) == std::vector<std::string>{"ant", "zebra"});
   const data::SourcePtr images = data::image_folder(folder.path());
   REQUIRE(images->rows() == 2);

@@ -2,6 +2,7 @@
 #include <array>
 #include <vector>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/error.h>
 #include <lockstep/ops.h>
 
@@ -96,6 +97,12 @@ Array operator+(const Operand& a, const Operand& b) { return operated(ops::primi
 Array operator-(const Operand& a, const Operand& b) { return operated(ops::primitives::sub(), sub, a, b); }
 Array operator*(const Operand& a, const Operand& b) { return operated(ops::primitives::mul(), mul, a, b); }
 Array operator/(const Operand& a, const Operand& b) { return operated(ops::primitives::div(), divided, a, b); }
+Array operator%(const Operand& a, const Operand& b) { return remainder(a, b); }
+Array& operator+=(Array& x, const Operand& y) { return x = x + y; }
+Array& operator-=(Array& x, const Operand& y) { return x = x - y; }
+Array& operator*=(Array& x, const Operand& y) { return x = x * y; }
+Array& operator/=(Array& x, const Operand& y) { return x = x / y; }
+Array& operator%=(Array& x, const Operand& y) { return x = x % y; }
 
 Array operator-(const Array& x) {
   const Operand operand = x;

@@ -433,14 +433,29 @@ std::optional<Difference> first_difference(const Tree& a, const Tree& b, const s
 Tree map(const std::function<Array(const Array&)>& function, const Tree& tree) { return map_leaves(tree, function); }
 
 Tree map(const std::function<Array(const Array&, const Array&)>& function, const Tree& a, const Tree& b) {
-  if (const auto difference = first_difference(a, b)) {
-    throw StateError(
-        fmt::format("map: the trees differ at \"{}\": {} in the first, {} in the second; both need one structure",
-                    difference->path, difference->a, difference->b));
+  return detail::map_together([&](std::span<const Array> leaves) { return function(leaves[0], leaves[1]); }, {&a, &b});
+}
+
+Tree detail::map_together(const std::function<Array(std::span<const Array>)>& function,
+                          std::initializer_list<const Tree*> trees) {
+  const Tree& first = **trees.begin();
+  std::vector<std::vector<Array>> leaves;
+  for (const Tree* tree : trees) {
+    if (const auto difference = first_difference(first, *tree)) {
+      const std::string place = trees.size() == 2 ? "the second" : fmt::format("tree {}", leaves.size() + 1);
+      throw StateError(fmt::format("map: the trees differ at \"{}\": {} in the first, {} in {}; {} need one structure",
+                                   difference->path, difference->a, difference->b, place,
+                                   trees.size() == 2 ? "both" : "all"));
+    }
+    leaves.push_back(tree->leaves());
   }
-  const std::vector<Array> others = b.leaves();
   std::size_t next = 0;
-  return map_leaves(a, [&](const Array& leaf) { return function(leaf, others[next++]); });
+  return map_leaves(first, [&](const Array&) {
+    std::vector<Array> together;
+    for (const std::vector<Array>& of_one : leaves) together.push_back(of_one[next]);
+    ++next;
+    return function(together);
+  });
 }
 
 Tree map_with_path(const std::function<Array(const std::string&, const Array&)>& function, const Tree& tree) {

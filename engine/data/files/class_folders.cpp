@@ -13,10 +13,14 @@
 namespace lockstep::data {
 namespace {
 
+/// What file managers, editors and archives of other systems leave in folders: hidden entries, such as "._x.png".
+bool is_left_over(const std::string& name) { return name.starts_with('.') || name == "__MACOSX"; }
+
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, const std::string& who) {
   std::error_code error;
   std::vector<std::filesystem::path> entries;
   for (const std::string& name : files::names_in(folder, error)) {
+    if (is_left_over(name)) continue;
     entries.push_back(folder / name);
     const std::string_view kind = files::foreign_kind(entries.back());
     if (kind.empty()) continue;

@@ -9,7 +9,8 @@
 
 #include <lockstep/export.h>
 
-// A folder with one folder for each class, whose files are that class's examples.
+// A folder with one folder for each class, whose files are that class's examples. Hidden entries (".git", "._x.png") and
+// "__MACOSX" are neither.
 namespace lockstep::data {
 
 /// Names of the folders in it, sorted: the order that the system gives is another on each machine. Throws DataError naming

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <lockstep/data_files.h>
@@ -38,14 +39,14 @@ class CsvParser {
       if (is_done()) return fields;
       const char c = bytes_[at_++];
       if (c == separator_) continue;
-      if (c == '\r') ++at_;
+      if (c == '\r' && !is_done() && bytes_[at_] == '\n') ++at_;
       ++line_;
       return fields;
     }
   }
 
  private:
-  bool at_line_end() const { return bytes_[at_] == '\n' || bytes_.substr(at_, 2) == "\r\n"; }
+  bool at_line_end() const { return bytes_[at_] == '\n' || bytes_[at_] == '\r'; }
 
   void read_field(std::string& text) {
     const std::size_t field = at_;
@@ -72,7 +73,7 @@ class CsvParser {
         return;
       }
       if (c == '"') ++at_;
-      if (c == '\n') ++line_;
+      if (c == '\n' || (c == '\r' && bytes_.substr(at_, 2) != "\r\n")) ++line_;
       append(c, text);
     }
     line_ = line;
@@ -92,6 +93,22 @@ class CsvParser {
   std::size_t line_ = 1;
 };
 
+/// Whether a number that no float holds is too small for one, and not too large: where its first digit other than 0 stands.
+bool is_small(std::string_view number) {
+  const std::size_t mantissa_end = std::min(number.find_first_of("eE"), number.size());
+  const std::string_view mantissa = number.substr(0, mantissa_end);
+  const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
+  const std::size_t first = mantissa.find_first_of("123456789");
+  if (first == std::string_view::npos) return true;
+  const auto digits = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);  // above 0: before the point
+  std::string_view written = number.substr(std::min(mantissa_end + 1, number.size()));
+  if (written.starts_with('+')) written.remove_prefix(1);
+  std::int64_t exponent = 0;
+  const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), exponent);
+  if (error == std::errc::result_out_of_range) return written.starts_with('-');
+  return exponent + digits < 0;
+}
+
 template <class T>
 std::optional<T> number_in(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -99,7 +116,11 @@ std::optional<T> number_in(std::string_view text) {
   if (text.starts_with('+') && text.size() > 1 && text[1] != '-') text.remove_prefix(1);
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  if (end != text.data() + text.size() || text.empty()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (error == std::errc::result_out_of_range && is_small(text)) return text.starts_with('-') ? -T{0} : T{0};
+  }
+  if (error != std::errc()) return std::nullopt;
   return value;
 }
 

@@ -69,6 +69,13 @@ class HeaderParser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const { file_.fail(offset_ + at_, "header: " + what); }
+  [[noreturn]] void fail_for_elements(const std::string& what) const {
+    try {
+      fail(what);
+    } catch (const DataError& error) {
+      throw OtherElements(error.what());
+    }
+  }
   void once(bool known, std::string_view key) const {
     if (known) fail("'" + std::string(key) + "' appears twice");
   }
@@ -87,7 +94,7 @@ class HeaderParser {
   std::string_view string() {
     skip_spaces();
     if (at_ < text_.size() && text_[at_] == '[') {
-      fail("elements of several fields; save each field as an array of its own");
+      fail_for_elements("elements of several fields; save each field as an array of its own");
     }
     if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) {
       fail("a quoted text expected, found " + shown(text_.substr(at_)));
@@ -113,11 +120,16 @@ class HeaderParser {
         "; expected a byte order and an element type such as '<f4', of bool, whole, floating or complex numbers";
     if (found.size() < 2) fail("descr is " + shown(found) + expected);
     const std::string_view code = found.find_first_of("<>|=") == 0 ? found.substr(1) : found;
-    if (code == "O") fail("descr is " + shown(found) + ": Python objects are pickles, which are not read" + expected);
+    if (code == "O")
+      fail_for_elements("descr is " + shown(found) + ": Python objects are pickles, which are not read" + expected);
     big_endian_ = found[0] == '>';
     if (code == "c16") return DType::complex128;
     for (const ElementKind& kind : kinds) {
       if (code == kind.code) return kind.dtype;
+    }
+    // Texts, bytes, raw memory, dates and durations, and floats of more than 64 bits.
+    if (std::string_view("USaVMm").find(code[0]) != std::string_view::npos || code == "f16" || code == "c32") {
+      fail_for_elements("descr is " + shown(found) + expected);
     }
     fail("descr is " + shown(found) + expected);
   }
@@ -239,12 +251,22 @@ void check_bools(const FileBytes& file, std::span<const std::byte> body, const N
   }
 }
 
+/// What `parse` gives; of other elements than numbers the error that readers of one file throw.
+template <class F>
+auto of_numbers(const F& parse) {
+  try {
+    return parse();
+  } catch (const OtherElements& error) {
+    throw DataError(error.what());
+  }
+}
+
 class NpyRows final : public Source {
  public:
   explicit NpyRows(const std::map<std::string, std::filesystem::path>& fields) {
     for (const auto& [name, path] : fields) {
       Field field{name, std::make_unique<MappedFile>(path, "npy_rows"), {}, {}};
-      field.header = parse_npy_header(field.file->bytes(), field.file->name(), "npy_rows");
+      field.header = of_numbers([&] { return parse_npy_header(field.file->bytes(), field.file->name(), "npy_rows"); });
       const Shape& shape = field.header.type.shape;
       if (field.header.is_fortran || field.header.is_big_endian || field.header.type.dtype == DType::bool_ ||
           shape.rank() == 0 || shape[0] == 0) {
@@ -331,7 +353,7 @@ HostTable parse_npy(std::span<const std::byte> bytes, const std::string& name, c
 
 HostTable read_npy(const std::filesystem::path& path) {
   const MappedFile file(path, "read_npy");
-  return parse_npy(file.bytes(), file.name(), "read_npy");
+  return of_numbers([&] { return parse_npy(file.bytes(), file.name(), "read_npy"); });
 }
 
 SourcePtr npy_rows(const std::map<std::string, std::filesystem::path>& fields) {

@@ -207,53 +207,86 @@ std::vector<std::byte> unpack_beginning(std::span<const std::byte> bytes, const 
   return plain;
 }
 
-std::vector<std::byte> unpack(std::span<const std::byte> bytes, const ZipEntry& entry, const std::string& name,
-                              const std::string& who) {
+namespace {
+
+/// Inflates a deflated entry piece by piece; how many bytes that made.
+template <class Put>
+std::uint64_t inflate_entry(const FileBytes& file, std::span<const std::byte> packed, const ZipEntry& entry,
+                            const Put& put) {
+  Stream stream;
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) file.fail(entry.begin, "zlib cannot be started");
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min<std::uint64_t>(entry.size + 1, 1U << 20)));
+  std::uint64_t made = 0;
+  std::size_t taken = 0;
+  int status = Z_OK;
+  while (status == Z_OK && made <= entry.size) {
+    if (stream.avail_in == 0) {
+      const std::size_t next = std::min<std::size_t>(packed.size() - taken, 1U << 30);
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + taken));
+      stream.avail_in = static_cast<uInt>(next);
+      taken += next;
+    }
+    // One byte more than there should be, so that a surplus is seen.
+    const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), entry.size + 1 - made));
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = static_cast<uInt>(room);
+    status = inflate(&stream, Z_NO_FLUSH);
+    const std::size_t got = room - stream.avail_out;
+    put(std::span<const std::byte>(piece).first(got));
+    made += got;
+    if (status == Z_OK && got == 0 && stream.avail_in == 0 && taken == packed.size()) break;
+  }
+  if (status != Z_STREAM_END) {
+    file.fail(entry.begin, "entry " + shown(entry.name) + " is damaged or longer than the " +
+                               std::to_string(entry.size) + " bytes that the directory says");
+  }
+  if (const std::size_t rest = packed.size() - taken + stream.avail_in; rest > 0) {
+    file.fail(entry.begin, "entry " + shown(entry.name) + " ends " + std::to_string(rest) + " bytes before the " +
+                               std::to_string(entry.packed) + " that the directory says; the file is damaged");
+  }
+  return made;
+}
+
+/// Hands an entry's bytes on, which must have the size and CRC-32 that the directory says.
+template <class Put>
+void put_checked(std::span<const std::byte> bytes, const ZipEntry& entry, const std::string& name,
+                 const std::string& who, const Put& put) {
   const FileBytes file(bytes, name, who);
   const auto packed = file.part(entry.begin, entry.packed, "entry " + shown(entry.name));
-  std::vector<std::byte> plain;
-  if (!entry.is_deflated) {
-    plain.assign(packed.begin(), packed.end());
+  uLong crc = 0;
+  std::uint64_t size = packed.size();
+  const auto take = [&](std::span<const std::byte> part) {
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(part.data()), part.size());
+    put(part);
+  };
+  if (entry.is_deflated) {
+    size = inflate_entry(file, packed, entry, take);
   } else {
-    Stream stream;
-    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) file.fail(entry.begin, "zlib cannot be started");
-    std::size_t taken = 0;
-    int status = Z_OK;
-    // One byte more than there should be, so that a surplus is seen.
-    while (status == Z_OK && plain.size() <= entry.size) {
-      const std::size_t before = plain.size();
-      plain.resize(static_cast<std::size_t>(std::min<std::uint64_t>(entry.size + 1, before + (1U << 20))));
-      if (stream.avail_in == 0) {
-        const std::size_t piece = std::min<std::size_t>(packed.size() - taken, 1U << 30);
-        stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data() + taken));
-        stream.avail_in = static_cast<uInt>(piece);
-        taken += piece;
-      }
-      stream.next_out = reinterpret_cast<Bytef*>(plain.data() + before);
-      stream.avail_out = static_cast<uInt>(plain.size() - before);
-      status = inflate(&stream, Z_NO_FLUSH);
-      plain.resize(plain.size() - stream.avail_out);
-      if (status == Z_OK && plain.size() == before && stream.avail_in == 0 && taken == packed.size()) break;
-    }
-    if (status != Z_STREAM_END) {
-      file.fail(entry.begin, "entry " + shown(entry.name) + " is damaged or longer than the " +
-                                 std::to_string(entry.size) + " bytes that the directory says");
-    }
-    if (const std::size_t rest = packed.size() - taken + stream.avail_in; rest > 0) {
-      file.fail(entry.begin, "entry " + shown(entry.name) + " ends " + std::to_string(rest) + " bytes before the " +
-                                 std::to_string(entry.packed) + " that the directory says; the file is damaged");
-    }
+    take(packed);
   }
-  if (plain.size() != entry.size) {
+  if (size != entry.size) {
     file.fail(entry.begin, "entry " + shown(entry.name) + ": " + std::to_string(entry.size) + " bytes expected, " +
-                               std::to_string(plain.size()) + " found");
+                               std::to_string(size) + " found");
   }
-  const auto crc = static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(plain.data()), plain.size()));
-  if (crc != entry.crc) {
+  if (static_cast<std::uint32_t>(crc) != entry.crc) {
     file.fail(entry.begin, "entry " + shown(entry.name) + " has CRC-32 " + std::to_string(crc) + ", expected " +
                                std::to_string(entry.crc) + "; the file is damaged");
   }
+}
+
+}  // namespace
+
+std::vector<std::byte> unpack(std::span<const std::byte> bytes, const ZipEntry& entry, const std::string& name,
+                              const std::string& who) {
+  std::vector<std::byte> plain;
+  put_checked(bytes, entry, name, who,
+              [&](std::span<const std::byte> part) { plain.insert(plain.end(), part.begin(), part.end()); });
   return plain;
+}
+
+void check_packed(std::span<const std::byte> bytes, const ZipEntry& entry, const std::string& name,
+                  const std::string& who) {
+  put_checked(bytes, entry, name, who, [](std::span<const std::byte>) {});
 }
 
 }  // namespace lockstep::data

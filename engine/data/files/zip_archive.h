@@ -32,4 +32,8 @@ std::vector<std::byte> unpack_beginning(std::span<const std::byte> bytes, const 
 LOCKSTEP_API std::vector<std::byte> unpack(std::span<const std::byte> bytes, const ZipEntry& entry,
                                            const std::string& file, const std::string& who);
 
+/// Throws as `unpack` does, without keeping the bytes.
+void check_packed(std::span<const std::byte> bytes, const ZipEntry& entry, const std::string& file,
+                  const std::string& who);
+
 }  // namespace lockstep::data

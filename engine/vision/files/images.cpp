@@ -47,6 +47,19 @@ HostTable blank_image(std::uint64_t height, std::uint64_t width, int channels, s
   return {{DType::uint8, {static_cast<std::int64_t>(height), static_cast<std::int64_t>(width), channels}, {}}, {}};
 }
 
+std::byte luma_of(const std::byte* colours) {
+  constexpr std::uint32_t red = 19595, green = 38470, blue = 7471, half = 1U << 15;  // of 2^16
+  const auto part = [&](int i) { return std::to_integer<std::uint32_t>(colours[i]); };
+  return static_cast<std::byte>((red * part(0) + green * part(1) + blue * part(2) + half) >> 16);
+}
+
+HostTable grey_of(const HostTable& image) {
+  HostTable grey{{DType::uint8, {image.type.shape[0], image.type.shape[1], 1}, {}}, {}};
+  grey.bytes.resize(image.bytes.size() / 3);
+  for (std::size_t i = 0; i < grey.bytes.size(); ++i) grey.bytes[i] = luma_of(&image.bytes[3 * i]);
+  return grey;
+}
+
 HostTable decode_image(std::span<const std::byte> bytes, const std::string& file, int channels) {
   check_channels(channels);
   const std::string_view text = as_text(bytes);

@@ -4,7 +4,9 @@
 
 #if LOCKSTEP_HAS_JPEG
 #include <csetjmp>
+#include <cstdint>
 #include <cstdio>
+#include <vector>
 
 #include <jpeglib.h>
 // After jpeglib.h, which it needs.
@@ -48,13 +50,18 @@ class JpegReader {
     jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
     return jpeg_read_header(&jpeg_, TRUE) == JPEG_HEADER_OK;
   }
+  /// Whether its four channels are inks, as printers take them.
+  bool is_cmyk() const { return jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK; }
+  /// Adobe's programs write how much of an ink is not there.
+  bool is_inverted() const { return jpeg_.saw_Adobe_marker != FALSE; }
   bool start(int channels) {
+    jpeg_.out_color_space = is_cmyk() ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    row_channels_ = is_cmyk() ? 4 : channels;
     if (setjmp(jump_) != 0) return false;
-    jpeg_.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     // The exact transform, so that bits do not depend on the processor.
     jpeg_.dct_method = JDCT_ISLOW;
     jpeg_start_decompress(&jpeg_);
-    return jpeg_.output_components == channels;
+    return jpeg_.output_components == row_channels_;
   }
   bool read_row(std::byte* row) {
     if (setjmp(jump_) != 0) return false;
@@ -92,8 +99,37 @@ class JpegReader {
   jpeg_error_mgr errors_{};
   jpeg_progress_mgr progress_{};
   std::jmp_buf jump_{};
+  int row_channels_ = 0;
   char message_[JMSG_LENGTH_MAX] = "it cannot be read";
 };
+
+/// The light that is left of each colour: (255 - ink) * (255 - black) / 255, without a colour profile.
+void colours_of_inks(const std::byte* inks, bool is_inverted, std::byte* colours) {
+  const auto left = [&](int i) {
+    const auto ink = std::to_integer<std::uint32_t>(inks[i]);
+    return is_inverted ? ink : 255 - ink;
+  };
+  for (int i = 0; i < 3; ++i) colours[i] = static_cast<std::byte>((left(i) * left(3) + 127) / 255);
+}
+
+/// The rows of an image of four inks.
+bool read_inks(JpegReader& reader, int channels, HostTable& image) {
+  const auto width = static_cast<std::size_t>(reader.width());
+  std::vector<std::byte> inks(4 * width);
+  for (std::uint64_t row = 0; row < reader.height(); ++row) {
+    if (!reader.read_row(inks.data())) return false;
+    for (std::size_t x = 0; x < width; ++x) {
+      std::byte colours[3];
+      colours_of_inks(&inks[4 * x], reader.is_inverted(), colours);
+      if (channels == 1) {
+        image.bytes.push_back(luma_of(colours));
+      } else {
+        image.bytes.insert(image.bytes.end(), colours, colours + 3);
+      }
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -106,6 +142,10 @@ HostTable decode_jpeg(std::span<const std::byte> bytes, const std::string& file,
   if (!reader.read_header()) fail();
   HostTable image = blank_image(reader.height(), reader.width(), channels, bytes.size() * largest_jpeg_ratio, file);
   if (!reader.start(channels)) fail();
+  if (reader.is_cmyk()) {
+    if (!read_inks(reader, channels, image) || !reader.finish()) fail();
+    return image;
+  }
   const std::size_t row_bytes = reader.width() * static_cast<std::size_t>(channels);
   for (std::uint64_t row = 0; row < reader.height(); ++row) {
     image.bytes.resize((row + 1) * row_bytes);

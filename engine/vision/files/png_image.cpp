@@ -32,6 +32,8 @@ class PngReader {
   const std::string& message() const { return message_; }
   std::uint64_t height() const { return height_; }
   std::uint64_t width() const { return width_; }
+  /// Of the rows that are read: of a colour image all three, from which `grey_of` makes one.
+  int channels() const { return channels_; }
 
   bool read_header() {
     if (info_ == nullptr) return false;
@@ -47,7 +49,7 @@ class PngReader {
     png_set_scale_16(png_);
     png_set_strip_alpha(png_);
     if (channels_ == 3 && !is_colour) png_set_gray_to_rgb(png_);
-    if (channels_ == 1 && is_colour) png_set_rgb_to_gray_fixed(png_, 1, -1, -1);
+    if (is_colour) channels_ = 3;  // libpng's own grey depends on the file's gamma
     passes_ = png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     return png_get_rowbytes(png_, info_) == width_ * static_cast<std::uint64_t>(channels_);
@@ -95,8 +97,8 @@ HostTable decode_png(std::span<const std::byte> bytes, const std::string& file, 
   const auto fail = [&] { throw DataError("[read_image] " + file + " is a damaged PNG file: " + reader.message()); };
   if (!reader.read_header()) fail();
   HostTable image =
-      blank_image(reader.height(), reader.width(), channels, bytes.size() * largest_png_ratio + 1024, file);
-  const std::size_t row_bytes = reader.width() * static_cast<std::size_t>(channels);
+      blank_image(reader.height(), reader.width(), reader.channels(), bytes.size() * largest_png_ratio + 1024, file);
+  const std::size_t row_bytes = reader.width() * static_cast<std::size_t>(reader.channels());
   // An interlaced image is gone over several times; of others, memory grows with the rows that arrive.
   if (reader.passes() > 1) image.bytes.resize(reader.height() * row_bytes);
   for (int pass = 0; pass < reader.passes(); ++pass) {
@@ -106,7 +108,7 @@ HostTable decode_png(std::span<const std::byte> bytes, const std::string& file, 
     }
   }
   if (!reader.read_end()) fail();
-  return image;
+  return channels == reader.channels() ? image : grey_of(image);
 }
 
 #else

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -7,6 +8,7 @@
 #include <lockstep/array.h>
 #include <lockstep/export.h>
 #include <lockstep/named.h>
+#include <lockstep/tree.h>
 
 /// What comes from other libraries and goes to them: weights, functions, programs. docs/guides/exchange.md shows all of it.
 namespace lockstep::exchange {
@@ -19,7 +21,19 @@ LOCKSTEP_API std::map<std::string, Array> load_weights(const std::filesystem::pa
 /// the format does not know; ValueError for another ending.
 LOCKSTEP_API void save_weights(const std::filesystem::path& file, const Named<Array>& tensors);
 
-/// The arrays of a .npz file, as numpy.load gives them. Throws DataError.
+namespace detail {
+LOCKSTEP_API void save_tree_weights(const std::filesystem::path& file, const Tree& tree);
+}  // namespace detail
+/// The same of a tree's leaves, each under the keys of its path with dots between them, as PyTorch's names are:
+/// "encoder.kernel". Throws ValueError for two leaves of one name ("a.b" and "b" in "a") and for a tree that is one leaf. A
+/// template, so that {{"name", array}} is the list above.
+template <std::same_as<Tree> T>
+void save_weights(const std::filesystem::path& file, const T& tree) {
+  detail::save_tree_weights(file, tree);
+}
+
+/// The arrays of a .npz file, as numpy.load gives them; those of texts, dates, objects or fields are left out. Throws
+/// DataError.
 LOCKSTEP_API std::map<std::string, Array> load_npz(const std::filesystem::path& file);
 /// What numpy.load reads, stored without compression. bfloat16 and keys, which NumPy does not know, are a DataError.
 LOCKSTEP_API void save_npz(const std::filesystem::path& file, const Named<Array>& tensors);

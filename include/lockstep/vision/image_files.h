@@ -16,7 +16,8 @@
 namespace lockstep::data {
 
 /// An image, uint8 [height, width, channels], from PNG or JPEG, told by the first bytes. 1 channel is grey, 3 are red, green
-/// and blue; another number than 1 or 3 throws ValueError. Alpha is left out. Throws DataError where Lockstep was built
+/// and blue; another number than 1 or 3 throws ValueError. Grey of a colour image is its luma (ITU-R BT.601), whatever gamma
+/// the file names. Alpha is left out; inks (CMYK) become colours without a profile. Throws DataError where Lockstep was built
 /// without libpng or libjpeg, too.
 LOCKSTEP_API HostTable read_image(const std::filesystem::path& path, int channels = 3);
 /// An image of bytes; `file` is what errors call it.
@@ -37,7 +38,8 @@ LOCKSTEP_API HostTable array_to_image(const Array& x, bool stretch = true);
 /// An image as a float32 array of the same numbers. (keras.utils.img_to_array)
 LOCKSTEP_API Array image_to_array(const HostTable& image);
 /// The images of a folder with one folder for each class: "x" uint8 [height, width, channels], "y" int32[], the class's place
-/// among the folders' sorted names. Files ending in .png, .jpg and .jpeg, decoded as they are asked for.
+/// among the folders' sorted names. Files ending in .png, .jpg and .jpeg, decoded as they are asked for; hidden ones
+/// ("._x.png") and hidden folders are left out.
 LOCKSTEP_API SourcePtr image_folder(const std::filesystem::path& folder, int channels = 3);
 /// Names of these classes.
 LOCKSTEP_API std::vector<std::string> image_classes(const std::filesystem::path& folder);

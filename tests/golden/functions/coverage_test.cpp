@@ -99,6 +99,12 @@ constexpr std::array untested = {
     Untested{"image::mix_up", "draws; tests/api holds it"},
     Untested{"image::cut_mix", "draws; tests/api holds it"},
     Untested{"bounding_boxes::limit_number", "a slice and a pad; tests/api holds it"},
+    Untested{"operator%", "remainder under another name; tests/api holds it"},
+    Untested{"operator+=", "x = x + y; tests/api holds it"},
+    Untested{"operator-=", "x = x - y; tests/api holds it"},
+    Untested{"operator*=", "x = x * y; tests/api holds it"},
+    Untested{"operator/=", "x = x / y; tests/api holds it"},
+    Untested{"operator%=", "x = x % y; tests/api holds it"},
     Untested{"fill_masked_rows", "JAX has none; tests/train holds it against rows left out"},
 };
 
