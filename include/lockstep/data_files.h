@@ -58,6 +58,7 @@ class LOCKSTEP_API NpzTables : public std::map<std::string, HostTable> {
   const std::map<std::string, std::string>& left_out() const { return left_out_; }
 
  private:
+  /// Fills it.
   friend LOCKSTEP_API NpzTables parse_npz(std::span<const std::byte> bytes, const std::string& file);
   [[noreturn]] void fail(const std::string& name) const;
 

@@ -232,6 +232,7 @@ LOCKSTEP_API Array pmin(const ArrayOperand& x, const AxisSet& axes);  ///< The l
 /// is. Its transpose is psum.
 LOCKSTEP_API Array pvary(const ArrayOperand& x, const AxisSet& axes);
 namespace detail {
+/// What pvary of a tree calls.
 LOCKSTEP_API Tree pvary_leaves(const Tree& tree, const AxisSet& axes);
 }  // namespace detail
 /// pvary of every leaf.

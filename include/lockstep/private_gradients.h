@@ -18,6 +18,7 @@ namespace lockstep {
 
 namespace detail {
 using ExampleLoss = std::function<Array(const Tree& trainable, const Tree& row)>;
+/// What clipped_per_example below calls with trees.
 LOCKSTEP_API Weighted clipped_per_example(const ExampleLoss& loss, const Tree& trainable, const Tree& rows,
                                           const Array& weight, double clip);
 }  // namespace detail

@@ -154,6 +154,7 @@ TEST_CASE("bad inputs 75 and 76: runs that go on with another data set, or under
     Named<std::string>::Map other = entries;
     other[name] = "another";
     refused<CheckpointError>(76, [&] { run(20, other, 5); });
+    if (name == "batch" || name == "seed" || name == "shards") continue;  // left out, the loader and the step say them
     other.erase(name);
     refused<CheckpointError>(76, [&] { run(20, other, 5); });
   }

@@ -22,7 +22,7 @@ Array predicted(const Tree& w, const Array& x) {
   return matmul(tanh(matmul(x, w.at("first").array())), w.at("second").array());
 }
 
-Tree two_layers() {
+Tree small_weights() {
   return Tree::dict({{"first", Tree(random::normal(random::key(1), {3, 4}))},
                      {"second", Tree(random::normal(random::key(2), {4, 1}))}});
 }
@@ -70,7 +70,7 @@ std::vector<double> step_taken(double clip, std::int64_t shards, std::int64_t mi
   const TrainStep step = data_parallel(
       loss, optim::sgd(1.0),
       {.devices = devices(shards == 1 ? "cpu:0" : "cpu:0-1"), .shards = shards, .microbatches = microbatches});
-  const Tree before = two_layers();
+  const Tree before = small_weights();
   const Tree after = step(step.init(before, Tree()), batch).first.trainable;
   std::vector<double> taken;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -118,7 +118,7 @@ double wider_epsilon(const PrivacyOptions& o, const std::vector<int>& orders) {
 TEST_CASE("the gradient is the mean of the clipped ones, whatever shards and microbatches, without rows of weight 0") {
   const Batch batch = thirteen_rows();
   for (const double clip : {0.05, 1.0, 1e9}) {
-    const std::vector<double> expected = expected_mean(two_layers(), batch, clip);
+    const std::vector<double> expected = expected_mean(small_weights(), batch, clip);
     for (const std::int64_t shards : {1, 2, 4, 8}) {
       for (const std::int64_t microbatches : {1, 2}) {
         CAPTURE(clip);
@@ -135,7 +135,7 @@ TEST_CASE("the gradient is the mean of the clipped ones, whatever shards and mic
 
 TEST_CASE("a clipped term's value is that of the loss, its norm is bounded, and gradients of 1e20 are clipped") {
   const Batch batch = tests::regression_batch(8, 3, float32);
-  const Tree w = two_layers();
+  const Tree w = small_weights();
   CHECK(value(clipped_per_example(row_loss, w, batch, 0.1)).item<float>() ==
         doctest::Approx(value(mean_squared_error(predicted(w, batch.x), batch.y)).item<float>()));
   const auto scaled = [](const Tree& at, const Batch& row) { return 1e20 * local_value(row_loss(at, row)); };
@@ -154,8 +154,8 @@ TEST_CASE("a clipped step has one meaning, and the same bits on 1 and 2 devices,
     const auto optimizer = optim::chain(optim::private_noise(1.1, 0.5, 16, random::key(5)), optim::adam(0.01));
     const TrainStep step = data_parallel(loss, optimizer, {.devices = devices(where), .shards = 8});
     const Batch batch = tests::regression_batch(16, 3, float32);
-    check_one_meaning(step, step.init(two_layers(), Tree()), batch);
-    TrainState state = step.init(two_layers(), Tree());
+    check_one_meaning(step, step.init(small_weights(), Tree()), batch);
+    TrainState state = step.init(small_weights(), Tree());
     for (int i = 0; i < 3; ++i) state = step(std::move(state), batch).first;
     return fingerprint(to_tree(state));
   };

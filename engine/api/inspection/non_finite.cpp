@@ -87,7 +87,7 @@ bool found_by_any(bool found, std::span<const Array> results) {
   return std::ranges::find(all, std::byte{1}) != all.end();
 }
 
-/// "2 NaN, the first at [3,0]": row 3, where the first dimension is a batch's.
+/// "2 NaN (first at [3,0])": row 3, where the first dimension is a batch's.
 std::string count_of(const Contents& contents, const Shape& shape, const DebugOptions& wanted) {
   const bool nans = wanted.nans && contents.nans > 0;
   std::string text = nans ? fmt::format("{} NaN", contents.nans) : fmt::format("{} infinite", contents.infs);
@@ -99,7 +99,7 @@ std::string count_of(const Contents& contents, const Shape& shape, const DebugOp
     place[d] = at % extent;
     at /= extent;
   }
-  return text + fmt::format(", the first at [{}],", fmt::join(place, ","));
+  return text + fmt::format(" (first at [{}])", fmt::join(place, ","));
 }
 
 std::string place_of_run(const eval::EquationRun& run) {

@@ -22,6 +22,7 @@ LOCKSTEP_API std::map<std::string, Array> load_weights(const std::filesystem::pa
 LOCKSTEP_API void save_weights(const std::filesystem::path& file, const Named<Array>& tensors);
 
 namespace detail {
+/// What save_weights of a tree calls.
 LOCKSTEP_API void save_tree_weights(const std::filesystem::path& file, const Tree& tree);
 }  // namespace detail
 /// The same of a tree's leaves, each under the keys of its path with dots between them, as PyTorch's names are:
