@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <lockstep/elementwise.h>
 #include <lockstep/function.h>
 #include <lockstep/ops.h>
 #include <lockstep/processes.h>

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <lockstep/error.h>
 #include <lockstep/manipulation.h>
 #include <lockstep/ops.h>
 
