@@ -123,19 +123,14 @@ Array Scope::rows() const { return detail::held(frame_, "scope").rows(nullptr); 
 Array Scope::rows(const Array& x) const { return detail::held(frame_, "scope").rows(&x); }
 Array Scope::mean_over_rows(const Array& x) const {
   const Array weights = rows(x);
-  if (detail::held(frame_, "scope").maps_rows(&x)) return x;
+  if (detail::held(frame_, "scope").is_one_row(x)) return x;
   if (x.ndim() == 0 || (weights.has_value() && weights.dim(0) != x.dim(0))) {
     throw ShapeError("[mean_over_rows '" + path_ + "'] x is " + to_string(x.type()) +
                      (weights.has_value() ? ", the batch has " + std::to_string(weights.dim(0)) + " rows" : "") +
                      "; give an array whose first dimension is the batch's");
   }
   if (!weights.has_value()) return mean(x, Axes{0});
-  std::vector<std::int64_t> shape(static_cast<std::size_t>(x.ndim()), 1);
-  shape[0] = x.dim(0);
-  const Array wide = convert(x, promote(x.dtype(), float32));
-  const Array is_real = reshape(weights != 0, shape);
-  const Array count = sum(convert(is_real, wide.dtype()));
-  const Array average = sum(where(is_real, wide, 0), Axes{0}) / where(count == 0, 1, count);
+  const Array average = detail::mean_of_real_rows(x, weights).mean;
   return is_inexact(x.dtype()) ? convert(average, x.dtype()) : average;
 }
 const AxisSet& Scope::batch_axes() const { return detail::held(frame_, "scope").batch_axes(); }

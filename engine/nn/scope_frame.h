@@ -42,6 +42,14 @@ struct Stack {
 };
 using Stacks = std::vector<Stack>;
 
+/// A mean over rows, in at least float32, and how many rows there were.
+struct RealMean {
+  Array mean;
+  Array count;
+};
+/// The mean over dimension 0 of the rows whose weight is not 0; 0 where there is none.
+RealMean mean_of_real_rows(const Array& x, const Array& weights);
+
 /// What may be declared of a variable whose replicas differ: "declare mean, sum (with accumulate) or only_first_replica",
 /// as far as its dtype allows.
 std::string declarations_that_combine(DType dtype);
@@ -70,6 +78,8 @@ class ScopeFrame {
   const AxisSet& batch_axes() const { return batch_axes_; }
   /// Whether an enclosing vmap goes through the rows of the batch.
   bool maps_rows(const Array* x) const;
+  /// Whether x is of one row, in a vmap that goes through them. A batch without weights is known by its number of rows.
+  bool is_one_row(const Array& x) const;
   const std::map<std::string, Declared>& declared() const { return declared_; }
 
   /// Finds or, in init, makes the variable. Throws StateError and AggregationError as Scope documents.

@@ -32,21 +32,19 @@ std::vector<std::string> paths_below(const Tree& tree, const std::string& kind) 
   return tree.contains(kind) ? tree.at(kind).paths() : std::vector<std::string>();
 }
 
-/// The mean of the real examples of a vmap over the rows of a batch, in the dtype of `values`; `before` where there is none.
-Array mean_of_real_rows(const Array& before, const Array& values, const Array& row_weights) {
-  std::vector<std::int64_t> shape(static_cast<std::size_t>(values.ndim()), 1);
-  shape[0] = values.dim(0);
-  const Array is_real = reshape(row_weights != 0, shape);
-  const Array wide = convert(values, sum_dtype(values.dtype()));
-  const Array count = sum(convert(is_real, wide.dtype()));
-  const Array total = sum(where(is_real, wide, 0), Axes{0});
-  return where(count == 0, before, convert(total / where(count == 0, 1, count), values.dtype()));
-}
-
 /// The largest over the examples: a count that went on in some of them.
 Array largest(const Array&, const Array& of_examples, const MappedAxis&) { return max(of_examples, Axes{0}); }
 
 }  // namespace
+
+RealMean mean_of_real_rows(const Array& x, const Array& weights) {
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(x.ndim()), 1);
+  shape[0] = x.dim(0);
+  const Array is_real = reshape(weights != 0, shape);
+  const Array wide = convert(x, promote(x.dtype(), float32));
+  const Array count = sum(convert(is_real, wide.dtype()));
+  return {sum(where(is_real, wide, 0), Axes{0}) / where(count == 0, 1, count), count};
+}
 
 std::string declarations_that_combine(DType dtype) {
   if (is_float(dtype) || is_complex(dtype)) return "declare mean, sum (with accumulate) or only_first_replica";
@@ -65,7 +63,9 @@ CellOptions ScopeFrame::cell_options(const std::string& path, const VariableSpec
       // The cell is one of this frame's, which lives while a call's vmaps are traced.
       options.merge = [this](const Array& before, const Array& of_examples, const MappedAxis& axis) {
         const bool has_weights = rows_.has_value() && goes_through_rows(axis, nullptr);
-        return has_weights ? mean_of_real_rows(before, of_examples, rows_) : mean(of_examples, Axes{0});
+        if (!has_weights) return mean(of_examples, Axes{0});
+        const RealMean real = mean_of_real_rows(of_examples, rows_);
+        return where(real.count == 0, before, convert(real.mean, of_examples.dtype()));
       };
       return options;
     case Aggregation::only_first_replica:
@@ -149,6 +149,13 @@ std::vector<MappedAxis> ScopeFrame::scanned_axes() const {
 
 bool ScopeFrame::maps_rows(const Array* x) const {
   return std::ranges::any_of(mapped_axes(), [&](const MappedAxis& axis) { return goes_through_rows(axis, x); });
+}
+
+bool ScopeFrame::is_one_row(const Array& x) const {
+  if (maps_rows(&x)) return true;
+  if (rows_.has_value() || (x.ndim() > 0 && x.dim(0) == row_count_)) return false;
+  return std::ranges::any_of(mapped_axes(),
+                             [&](const MappedAxis& axis) { return axis.rows && axis.size == row_count_; });
 }
 
 Array ScopeFrame::rows(const Array* x) const {

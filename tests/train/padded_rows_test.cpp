@@ -107,6 +107,10 @@ TEST_CASE("a mean over the rows of a vmap counts real rows") {
   CHECK(level(array(std::vector<float>{1, 1, 1, 0})) == 2);
   CHECK(level(array(std::vector<float>{0, 1, 1, 0})) == 2.5F);
   CHECK(level(array(std::vector<float>{0, 0, 0, 0})) == 0);  // as it was
+  // Without weights a row is one all the same, and not a batch of its features.
+  const Model rows(
+      [](Scope& s, const Array& v) { return vmap([&](const Array& one) { return s.mean_over_rows(one); })(v); });
+  CHECK(rows.stateless_call(Tree(), Tree(), ones({3, 2}), true).first.shape() == Shape{3, 2});
 }
 
 TEST_CASE("mean_over_rows: narrow dtypes, rows of integers, and what it refuses") {
