@@ -304,7 +304,7 @@ Value TorchPickle::Machine::tensor(const std::vector<Value>& arguments) {
   return &made;
 }
 
-/// {'conj': True, 'neg': True}: a lazy view's bits, which torch.save writes beside the storage as it is.
+/// Reads the bits of a lazy view, {'conj': True, 'neg': True}: torch.save writes them and the storage as it is.
 void TorchPickle::Machine::read_metadata(Value metadata, PickleValue& tensor) const {
   if (metadata->kind != Kind::dict) fail("a tensor's metadata must be a dict such as {'conj': True}");
   for (std::size_t i = 0; i + 1 < metadata->items.size(); i += 2) {

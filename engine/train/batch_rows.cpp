@@ -122,6 +122,12 @@ Tree padded(const Tree& batch, const RowWeights& weight, std::int64_t multiple) 
   return map_with_path(longer, batch);
 }
 
+Tree with_last_rows_padding(const Tree& batch, const RowWeights& weight, std::int64_t count) {
+  const Array given = batch.at(weight.path()).array();
+  const std::int64_t rows = given.dim(0);
+  return batch.with(weight.path(), Tree(where(arange(rows) < rows - count, given, 0)));
+}
+
 Tree in_parts(const Tree& batch, std::int64_t parts) {
   if (parts == 1) return batch;
   const auto stacked = [&](const Array& x) {

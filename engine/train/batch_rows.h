@@ -24,6 +24,8 @@ Tree filled(const Tree& batch, const RowWeights& weight);
 /// Repeats the last row with weight 0 until `multiple` divides the rows. Throws DataError where that takes weights that
 /// the batch does not have.
 Tree padded(const Tree& batch, const RowWeights& weight, std::int64_t multiple);
+/// The batch, which has weights, with weight 0 in its last `count` rows.
+Tree with_last_rows_padding(const Tree& batch, const RowWeights& weight, std::int64_t count);
 /// Rows as microbatches: [parts, rows of a part, ...], or as they are where there is one part.
 Tree in_parts(const Tree& batch, std::int64_t parts);
 /// The rows of one of them.

@@ -154,15 +154,13 @@ std::vector<ComparedBatch> compared_batches(const Tree& rows, const RowWeights& 
                                             std::int64_t microbatches) {
   std::vector<ComparedBatch> batches{{"", rows}};
   if (!train::has_weights(rows, weight)) return batches;
-  const Array given = rows.at(weight.path()).array();
-  const std::int64_t count = given.dim(0);
+  const std::int64_t count = train::rows_of(rows);
   const auto in_parts_of = [&](std::int64_t parts) { return (count + parts - 1) / parts; };
   for (const std::int64_t padding :
        {in_parts_of(shards * microbatches) / 2, in_parts_of(shards == 1 ? microbatches : shards)}) {
     if (padding == 0 || padding >= count) continue;
-    const Array padded = where(arange(count) < count - padding, given, 0);
     batches.push_back({fmt::format(" where the last {} of {} rows have weight 0", padding, count),
-                       rows.with(weight.path(), Tree(padded))});
+                       train::with_last_rows_padding(rows, weight, padding)});
   }
   return batches;
 }

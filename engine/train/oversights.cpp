@@ -142,11 +142,9 @@ std::vector<std::string> ignored_state(const detail::StepParts& parts, const Tra
 std::vector<std::string> padded_state(const detail::StepParts& parts, const TrainState& state, const Tree& rows) {
   if (!has_weights(rows, parts.options.weight) || rows_of(rows) < 2 || state.non_trainable.size() == 0) return {};
   const std::string& path = parts.options.weight.path();
-  const Array given = rows.at(path).array();
-  const std::int64_t count = given.dim(0);
   // Rows that hold something else than the first real one, with weight 0, and the same rows with what it holds.
-  const Array halved = where(arange(count) < (count + 1) / 2, given, 0);
-  const Tree masked = filled(rows, parts.options.weight).with(path, Tree(halved));
+  const Tree masked =
+      with_last_rows_padding(filled(rows, parts.options.weight), parts.options.weight, rows_of(rows) / 2);
   const Tree alike = filled(masked, parts.options.weight);
   const auto body = [&](const Tree& trainable, const Tree& non_trainable, const Tree& shard) {
     const Declarations declared = find_declarations(parts, trainable, non_trainable, shard);

@@ -235,7 +235,8 @@ class Run {
     const bool is_kept = accepted(logs, before);
     if (is_kept) {
       for (const auto& callback : callbacks_) callback->on_update(report_.step, state_);
-      if (!std::exchange(are_logs_known_, true)) trainer::check_monitored(callbacks_, options_, names_of(logs));
+      const bool is_first = report_.step == report_.first_step + 1;  // what callbacks read is known with its logs
+      if (is_first) trainer::check_monitored(callbacks_, options_, names_of(logs));
     }
     if (is_kept && options_.check_replicas_every > 0 && report_.step % options_.check_replicas_every == 0) {
       check_replicas(fmt::format("the state after step {}", report_.step), state_);
@@ -400,8 +401,7 @@ class Run {
   bool judges_ = false;
   bool may_discard_ = false;
   bool is_checked_ = false;
-  bool are_logs_known_ = false;  ///< Whether what callbacks read was looked for in the logs of a step.
-  bool ended_within_ = false;    ///< The latest step is told of, or saved, because the run ends there within an epoch.
+  bool ended_within_ = false;  ///< The latest step is told of, or saved, because the run ends there within an epoch.
   bool wants_save_ = false;
   std::uint64_t calls_before_ = world()->size() > 1 ? world()->calls() : 0;
   bool is_stop_compared_ = false;  ///< With the other processes.

@@ -441,7 +441,7 @@ Tree detail::map_together(const std::function<Array(std::span<const Array>)>& fu
   const Tree& first = **trees.begin();
   std::vector<std::vector<Array>> leaves;
   for (const Tree* tree : trees) {
-    if (const auto difference = first_difference(first, *tree)) {
+    if (const auto difference = tree == &first ? std::nullopt : first_difference(first, *tree)) {
       const std::string place = trees.size() == 2 ? "the second" : fmt::format("tree {}", leaves.size() + 1);
       throw StateError(fmt::format("map: the trees differ at \"{}\": {} in the first, {} in {}; {} need one structure",
                                    difference->path, difference->a, difference->b, place,

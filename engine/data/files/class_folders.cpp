@@ -13,7 +13,7 @@
 namespace lockstep::data {
 namespace {
 
-/// What file managers, editors and archives of other systems leave in folders: hidden entries, such as "._x.png".
+/// Whether an entry is one that file managers, editors or archives of other systems leave: hidden ones, such as "._x.png".
 bool is_left_over(const std::string& name) { return name.starts_with('.') || name == "__MACOSX"; }
 
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, const std::string& who) {

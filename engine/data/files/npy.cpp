@@ -251,7 +251,7 @@ void check_bools(const FileBytes& file, std::span<const std::byte> body, const N
   }
 }
 
-/// What `parse` gives; of other elements than numbers the error that readers of one file throw.
+/// Returns parse(). Throws DataError in place of OtherElements: readers of one file tell them from no other error.
 template <class F>
 auto of_numbers(const F& parse) {
   try {

@@ -29,7 +29,8 @@ std::span<const SharedOp> cumulative_ops();
 /// Scatters, likewise; "" is that which overwrites.
 std::span<const SharedOp> scatters();
 
-/// What an op is on i1, where add and maximum are "stablehlo.or", multiply and minimum "stablehlo.and"; else its own name.
+/// The name of the op that computes it on this dtype: on i1 add and maximum are "stablehlo.or", multiply and minimum
+/// "stablehlo.and"; any other op is itself.
 std::string logical_name(std::string_view name, DType dtype);
 /// Null where there is none.
 const SharedOp* find_shared(std::span<const SharedOp> ops, std::string_view name);

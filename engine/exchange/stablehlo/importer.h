@@ -65,7 +65,7 @@ struct OpCall {
   /// Of pad = [[0, 1], [2, 3]] in the form of a list or of dense.
   std::vector<std::pair<std::int64_t, std::int64_t>> pairs(std::initializer_list<const char*> names, int count) const;
   /// The name of the one op in a region of two arguments that is applied to both, "" where the region gives the second one.
-  /// Of i1 it is the logical op: "stablehlo.or" for add and maximum, "stablehlo.and" for multiply and minimum.
+  /// On i1 it is the logical op: "stablehlo.or" for add and maximum, "stablehlo.and" for multiply and minimum.
   /// "a function of its own" where it does something else.
   std::string combiner(const mlir::Region& region) const;
 };
@@ -107,7 +107,7 @@ Array total_order(const Array& x);
 /// The float that a constant op of this name gives, where the call stands; nothing for another value.
 std::optional<double> constant_float(const OpCall& call, const std::string& name);
 
-/// What a region returns, each value an expression of its arguments #0, #1, ...: "select(GT(#0,#1),#0,#1)". It has a '?' where
+/// The values that a region returns, each an expression of its arguments #0, #1, ...: "select(GT(#0,#1),#0,#1)". It has a '?' where
 /// there is anything else than ops without attributes, and is empty where the region does not return.
 std::vector<std::string> dataflow(const OpCall& call, const mlir::Region& region);
 

@@ -41,7 +41,7 @@ std::vector<Array> general_product(const OpCall& call) {
                  both(call, "batching_dims", "lhs_batching_dimensions", "rhs_batching_dimensions"));
 }
 
-/// Of vectors and matrices: the last dimension of one with the first of the other.
+/// The product of vectors and matrices: it contracts the last dimension of one with the first of the other.
 std::vector<Array> plain_product(const OpCall& call) {
   const int rank = call.operand(0).ndim();
   for (const std::size_t i : {0U, 1U}) {

@@ -54,7 +54,7 @@ class Comparator {
     }
   }
 
-  /// What lax::sort orders by, ascending, one array after the other.
+  /// The arrays that lax::sort orders by, ascending, one after the other.
   std::vector<Array> ascending(const SortKey& key) const {
     const std::string raw = key.total ? without_zeros_and_nan(key.left) : "";
     Array by = elements(raw.empty() ? key.left : raw);

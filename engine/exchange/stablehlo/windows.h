@@ -14,7 +14,7 @@ namespace lockstep::exchange {
 
 /// The windows of reduce_window and select_and_scatter: one entry a dimension in each list.
 struct Windows {
-  /// Of the attributes of an op on arrays of this rank.
+  /// Reads the attributes of an op on arrays of this rank.
   Windows(const OpCall& call, int rank);
 
   Axes sizes, strides, base, window;

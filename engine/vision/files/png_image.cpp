@@ -32,7 +32,7 @@ class PngReader {
   const std::string& message() const { return message_; }
   std::uint64_t height() const { return height_; }
   std::uint64_t width() const { return width_; }
-  /// Of the rows that are read: of a colour image all three, from which `grey_of` makes one.
+  /// Channels of the rows that are read: three of a colour image, from which `grey_of` makes one.
   int channels() const { return channels_; }
 
   bool read_header() {
